@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock clean
+
+PY := .venv/bin/python
+SOURCES := $(wildcard sinkjob operator e2e tests examples benchmarks)
+
+help: ## List every command
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: ## Make this machine ready for everything below (quick when it is)
+	@e2e/bootstrap.sh all
+
+demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
+	@e2e/bootstrap.sh demo
+	@$(PY) -m examples.demo
+
+test: setup lint ## Check and test everything, against a real broker and a real S3 server
+	@$(PY) -m pytest
+
+lint: setup ## Check style, types and the rooms' imports
+	@.venv/bin/ruff check --quiet $(SOURCES)
+	@.venv/bin/ruff format --quiet --check $(SOURCES)
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --no-logo
+
+format: setup ## Put the code into its standard form
+	@.venv/bin/ruff check --quiet --fix $(SOURCES)
+	@.venv/bin/ruff format $(SOURCES)
+
+lock: ## Choose versions anew and write requirements.lock
+	@env -u PIP_FIND_LINKS -u UV_FIND_LINKS UV_CUSTOM_COMPILE_COMMAND="make lock" \
+	  "$$(e2e/bootstrap.sh uv)" pip compile --quiet --universal --generate-hashes --all-extras --upgrade \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-emit-build-options \
+	  --output-file requirements.lock pyproject.toml
+
+clean: ## Remove what was made here (the cache of downloaded parts stays)
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,180 @@
+"""Real S3 servers on loopback with one interface.
+
+versitygw is the server of choice: its conditional writes are right under concurrency and its objects are
+plain files. It needs Go, once, to be built. Moto needs nothing but Python, and ignores some conditions.
+
+    python -m e2e.parts.s3        make the best server ready now
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import boto3
+from botocore.config import Config
+
+from e2e.parts.cache import build_once, cache_root
+from e2e.parts.processes import LOOPBACK, PartFailed, Process, free_ports, port_answers
+from e2e.parts.versions import version
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+
+class S3Server:
+    """What tests may use of any S3 server: where it is, its keys, a client, and ways to disturb it."""
+
+    name: str
+    region = "us-east-1"
+
+    def __init__(self) -> None:
+        self._dir = Path(tempfile.gettempdir()) / f"s3sink-{self.name}-{secrets.token_hex(6)}"
+        (self.port,) = free_ports(1)
+        self.access_key = "s3sink"
+        self.secret_key = secrets.token_urlsafe(18)
+        self._process: Process | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def client(
+        self, *, endpoint: str | None = None, access_key: str | None = None, secret_key: str | None = None
+    ) -> S3Client:
+        """A client with the server's own keys; `endpoint` sends it through a proxy."""
+        client: S3Client = boto3.client(
+            "s3",
+            endpoint_url=endpoint or self.endpoint,
+            aws_access_key_id=access_key or self.access_key,
+            aws_secret_access_key=secret_key or self.secret_key,
+            region_name=self.region,
+            config=Config(
+                s3={"addressing_style": "path"},
+                request_checksum_calculation="when_required",
+                response_checksum_validation="when_required",
+                max_pool_connections=32,
+                proxies={},
+            ),
+        )
+        return client
+
+    def create_bucket(self, name: str) -> str:
+        self.client().create_bucket(Bucket=name)
+        return name
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Starts the server; after `stop()` or `kill()` again on the same port."""
+        self._dir.mkdir(mode=0o700, exist_ok=True)
+        command, env = self._command()
+        self._process = Process(self.name, command, self._dir / "server.log", env)
+        self._process.wait_until(lambda: port_answers(self.port))
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+    def kill(self) -> None:
+        self._running().kill()
+
+    def pause(self) -> None:
+        """Freezes the server: connections stay open, nothing answers."""
+        self._running().pause()
+
+    def resume(self) -> None:
+        self._running().resume()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _running(self) -> Process:
+        if self._process is None:
+            raise PartFailed(f"{self.name} was not started")
+        return self._process
+
+    def _command(self) -> tuple[list[str], Mapping[str, str]]:
+        raise NotImplementedError
+
+
+class Versitygw(S3Server):
+    """The Versity S3 gateway over a folder; data outlive `kill()` and `start()`."""
+
+    name = "versitygw"
+
+    @property
+    def objects(self) -> Path:
+        """The folder whose sub-folders are the buckets."""
+        return self._dir / "objects"
+
+    def _command(self) -> tuple[list[str], Mapping[str, str]]:
+        # Metadata in a folder of their own, because not every file system has extended attributes.
+        metadata = self._dir / "metadata"
+        for folder in (self.objects, metadata):
+            folder.mkdir(exist_ok=True)
+        command = [str(versitygw_program()), "--port", f"{LOOPBACK}:{self.port}", "--region", self.region]
+        command += ["--keep-alive", "--quiet", "posix", "--sidecar", str(metadata), str(self.objects)]
+        return command, {"ROOT_ACCESS_KEY_ID": self.access_key, "ROOT_SECRET_ACCESS_KEY": self.secret_key}
+
+
+class Moto(S3Server):
+    """Moto's S3 in memory; data end with the process. It looks at no key and no signature."""
+
+    name = "moto"
+
+    def _command(self) -> tuple[list[str], Mapping[str, str]]:
+        return [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(self.port)], {}
+
+
+def best_s3(*, build: bool = True) -> S3Server:
+    """versitygw where it is built already or, unless `build` is off, Go can build it; Moto otherwise."""
+    ready = _versitygw_entry().is_dir() or (build and shutil.which("go"))
+    return Versitygw() if ready else Moto()
+
+
+def versitygw_program() -> Path:
+    return build_once(_versitygw_entry().name, _build_versitygw) / "versitygw"
+
+
+def _versitygw_entry() -> Path:
+    return cache_root() / f"versitygw-{version('versitygw', 'source').rpartition('@')[2]}"
+
+
+def _build_versitygw(folder: Path) -> None:
+    source = version("versitygw", "source")
+    print(f"• building {source} with Go: about three minutes, once", file=sys.stderr, flush=True)
+    env = {**os.environ, "GOBIN": str(folder), "CGO_ENABLED": "0"}
+    done = subprocess.run(["go", "install", source], env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PartFailed(f"go install {source} failed:\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    if isinstance(best_s3(), Versitygw):
+        print(versitygw_program())

@@ -1,0 +1,17 @@
+"""Reads `versions.toml` of the job, the one place where versions of external parts are written down."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def _versions() -> dict[str, Any]:
+    return tomllib.loads((files("s3sink_job") / "versions.toml").read_text())
+
+
+def version(section: str, name: str) -> str:
+    return str(_versions()[section][name])

@@ -1,0 +1,1 @@
+"""The control plane: turns S3Sink resources into running sink jobs."""

@@ -1,0 +1,54 @@
+"""The real parts, one of each per test run, and names in them that no other test uses."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.proxy import FaultProxy
+from e2e.parts.s3 import S3Server, best_s3
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """One broker for the whole run, with a SASL_SSL listener beside the plain one."""
+    with KafkaBroker(secure=True) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One S3 server for the whole run: versitygw where it can be had, moto otherwise."""
+    with best_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3: S3Server, request: pytest.FixtureRequest) -> str:
+    """A fresh bucket."""
+    return s3.create_bucket(_unique(request))
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses; the topic is not made yet."""
+    return _unique(request)
+
+
+@pytest.fixture
+def proxy(s3: S3Server) -> Iterator[FaultProxy]:
+    """A proxy without faults before the S3 server: give its `endpoint` to what you test."""
+    with FaultProxy("127.0.0.1", s3.port) as between:
+        yield between
+
+
+def _unique(request: pytest.FixtureRequest) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_")).strip("-")
+    return f"{words[:40].rstrip('-')}-{os.getpid()}-{next(_numbers)}"
