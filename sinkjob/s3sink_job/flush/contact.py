@@ -1,0 +1,158 @@
+"""Where a sink stands with Kafka: topics met for the first time, made anew, cut short or gone.
+
+Pure: what Kafka said comes in, the next state and what is wrong come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from s3sink_job.errors import FinalError
+from s3sink_job.flush.manifest import Gap, GapReason
+from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.state import State, meet, remake
+from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, StartingOffsets
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as Kafka describes it."""
+
+    id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What keeps a partition from going on, in a word for machines and a sentence for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Contact:
+    """`seen` leaves out the partitions that must not be read now; `problems` says why."""
+
+    state: State
+    seen: Mapping[TopicPartition, Offsets]
+    gaps: tuple[Gap, ...]
+    problems: Mapping[TopicPartition, Problem]
+    notes: tuple[str, ...] = ()
+
+
+def starting_offsets(
+    wanted: StartingOffsets,
+    seen: Mapping[TopicPartition, Offsets],
+    at_time: Mapping[TopicPartition, int | None],
+) -> dict[TopicPartition, int]:
+    """Where each partition begins at first contact. `at_time` holds the look-up for a timestamp."""
+    match wanted:
+        case FromEarliest():
+            return {at: o.earliest for at, o in seen.items()}
+        case FromLatest():
+            return {at: o.end for at, o in seen.items()}
+        case FromTimestamp():
+            found = {at: at_time.get(at) for at in seen}
+            return {at: seen[at].end if o is None else o for at, o in found.items()}
+        case FromOffsets(offsets=listed):
+            starts = {at: o.earliest for at, o in seen.items()}
+            for index, item in enumerate(listed):
+                starts[item.topic, item.partition] = _within(index, item.topic, item.partition, item.offset, seen)
+            return starts
+
+
+def _within(index: int, topic: str, partition: int, offset: int, seen: Mapping[TopicPartition, Offsets]) -> int:
+    where = f"spec.source.startingOffsets.offsets[{index}]"
+    known = seen.get((topic, partition))
+    if known is None:
+        raise FinalError(f"{where}: {topic} has no partition {partition}", reason="StartingOffsets")
+    if not known.earliest <= offset <= known.end:
+        raise FinalError(
+            f"{where}: {topic}-{partition} has offsets {known.earliest} to {known.end}, got {offset}",
+            reason="StartingOffsets",
+        )
+    return offset
+
+
+def first_contact(state: State, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float) -> State:
+    for name, topic in topics.items():
+        state = meet(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
+    return state
+
+
+def follow(
+    state: State,
+    topics: Mapping[str, Topic | None],
+    seen: Mapping[TopicPartition, Offsets],
+    known_ends: Mapping[TopicPartition, int],
+    *,
+    skip_lost: bool,
+    now: float,
+) -> Contact:
+    """The sink's state beside Kafka's. `known_ends` is how far each log reached when last looked at."""
+    gaps: list[Gap] = []
+    problems: dict[TopicPartition, Problem] = {}
+    notes: list[str] = []
+    for name, topic in topics.items():
+        if topic is None:
+            problems |= _missing(state, name)
+            continue
+        earliest = {p: seen[name, p].earliest for p in topic.partitions}
+        known = state.topics.get(name)
+        if known is not None and known.id != topic.id:
+            gaps += _unwritten(state, name, known_ends, now)
+            state = remake(state, name, topic.id, earliest, now)
+            generation = state.topics[name].generation
+            notes.append(f"topic {name} was deleted and made anew: its objects are named -g{generation} now")
+        state = meet(state, name, topic.id, earliest, now)
+    readable: dict[TopicPartition, Offsets] = {}
+    for at, offsets in seen.items():
+        state, gap, problem = _compare(state, at, offsets, skip_lost=skip_lost, now=now)
+        gaps += [gap] if gap else []
+        if problem:
+            problems[at] = problem
+        else:
+            readable[at] = offsets
+    return Contact(state, readable, tuple(gaps), problems, tuple(notes))
+
+
+def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:
+    problem = Problem("TopicMissing", f"topic {name} does not exist (any more); it is read again once it does")
+    known = state.topics.get(name)
+    return {(name, p): problem for p in (known.partitions if known else [0])}
+
+
+def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int], now: float) -> list[Gap]:
+    """Records of the deleted topic that were there when we last looked, and are not written."""
+    known = state.topics[name]
+    ends = {p: known_ends.get((name, p), at.offset) for p, at in known.partitions.items()}
+    return [
+        Gap(name, known.generation, p, at.offset, ends[p], GapReason.TOPIC_REMADE, now)
+        for p, at in sorted(known.partitions.items())
+        if ends[p] > at.offset
+    ]
+
+
+def _compare(
+    state: State, at: TopicPartition, offsets: Offsets, *, skip_lost: bool, now: float
+) -> tuple[State, Gap | None, Problem | None]:
+    name, partition = at
+    committed = state.offset(*at)
+    known = state.topics[name]
+    if offsets.earliest > committed:
+        lost = f"{name}-{partition}: offsets {committed} to {offsets.earliest - 1} are gone from Kafka, unwritten"
+        if not skip_lost:
+            text = f"{lost}: set spec.source.onDataLoss to Skip to go on behind them"
+            return state, None, Problem("DataLoss", text)
+        gap = Gap(name, known.generation, partition, committed, offsets.earliest, GapReason.RETENTION, now)
+        return state, gap, None
+    if committed > offsets.end:
+        lost = f"{name}-{partition}: the log ends at {offsets.end}, before the committed offset {committed}"
+        if not skip_lost:
+            text = f"{lost}: set spec.source.onDataLoss to Skip to go on from its end"
+            return state, None, Problem("LogTruncated", text)
+        starts = {p: s.offset for p, s in known.partitions.items()} | {partition: offsets.end}
+        return remake(state, name, known.id, starts, now), None, None
+    return state, None, None

@@ -1,0 +1,153 @@
+"""The flush manifest: the immutable list of what one flush made, written before the swap that commits it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from s3sink_job.errors import ProtocolError
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, order=True)
+class Slice:
+    """Offsets `[start, end)` of one partition that one task reads, and why they are due."""
+
+    topic: str
+    generation: int
+    partition: int
+    start: int
+    end: int
+    reason: str
+
+    @property
+    def at(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}[{self.start},{self.end})"
+
+
+@dataclass(frozen=True)
+class ObjectEntry:
+    """One object of a flush: an upload that becomes visible when it is completed."""
+
+    key: str
+    upload_id: str
+    etags: tuple[str, ...]
+    topic: str
+    generation: int
+    partition: int
+    first: int
+    last: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class SliceEntry:
+    """A slice as it was committed. `end` may lie before the planned end when a record stopped it."""
+
+    topic: str
+    generation: int
+    partition: int
+    start: int
+    end: int
+    reason: str
+    rows: int
+    skipped: tuple[int, ...] = ()
+
+
+class GapReason:
+    RETENTION = "Retention"
+    """Kafka deleted the records before they were written; the sink goes on behind them."""
+    TOPIC_REMADE = "TopicRemade"
+    """The topic was deleted with records that were not written yet."""
+    UPLOAD_LOST = "UploadLost"
+    """A committed upload was aborted by somebody else, and Kafka no longer has its records."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Offsets `[start, end)` that no object holds and none ever will."""
+
+    topic: str
+    generation: int
+    partition: int
+    start: int
+    end: int
+    reason: str
+    at: float
+
+    @property
+    def moves(self) -> bool:
+        """Whether the committed offset steps over it; other gaps are notes about what lies behind it."""
+        return self.reason == GapReason.RETENTION
+
+
+@dataclass(frozen=True)
+class Manifest:
+    number: int
+    writer: str
+    epoch: int
+    committed_at: float
+    encoding: Mapping[str, Any]
+    previous: str | None = None
+    """The manifest committed before this one: the chain from the state back is all that ever was committed."""
+    slices: tuple[SliceEntry, ...] = ()
+    objects: tuple[ObjectEntry, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    replaces: tuple[str, ...] = ()
+    """Keys of earlier flushes whose uploads were lost, and which this flush wrote again or gave up."""
+
+    @property
+    def name(self) -> str:
+        return manifest_name(self.number, self.writer)
+
+    @property
+    def rows(self) -> int:
+        return sum(o.rows for o in self.objects)
+
+    @property
+    def size(self) -> int:
+        return sum(o.bytes for o in self.objects)
+
+    def to_json(self) -> bytes:
+        return json.dumps({"formatVersion": FORMAT_VERSION, **asdict(self)}, indent=1).encode()
+
+
+def manifest_name(number: int, writer: str) -> str:
+    """The number orders manifests; the writer keeps a stale driver's apart from ours."""
+    return f"{number:012d}-{writer}"
+
+
+def manifest_from_json(body: bytes, where: str) -> Manifest:
+    try:
+        doc = json.loads(body)
+        version = doc.pop("formatVersion")
+        if version != FORMAT_VERSION:
+            raise ProtocolError(
+                f"{where} has format version {version}, this s3sink reads {FORMAT_VERSION}: upgrade s3sink",
+                reason="NewerFormat",
+            )
+        return Manifest(
+            number=doc["number"],
+            writer=doc["writer"],
+            epoch=doc["epoch"],
+            committed_at=doc["committed_at"],
+            encoding=doc["encoding"],
+            previous=doc["previous"],
+            slices=tuple(SliceEntry(**{**s, "skipped": tuple(s["skipped"])}) for s in doc["slices"]),
+            objects=tuple(object_from_doc(o) for o in doc["objects"]),
+            gaps=tuple(Gap(**g) for g in doc["gaps"]),
+            replaces=tuple(doc["replaces"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error
+
+
+def object_from_doc(doc: Mapping[str, Any]) -> ObjectEntry:
+    return ObjectEntry(**{**doc, "etags": tuple(doc["etags"])})

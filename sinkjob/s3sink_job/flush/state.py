@@ -1,0 +1,187 @@
+"""The state object: the one source of truth of a sink, and the transitions it may make.
+
+Only the swap of this object commits anything. Transitions are total functions from a state to a state;
+the ledger stamps `revision` and `writer` on what it writes, so that a read-back tells ours from another's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from s3sink_job.errors import ProtocolError
+from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
+
+FORMAT_VERSION = 1
+RECENT_GAPS = 20
+
+
+@dataclass(frozen=True)
+class Owner:
+    cluster: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+    def same_sink(self, other: Owner) -> bool:
+        """The uid is left out: a resource deleted and applied again goes on from its state."""
+        return (self.cluster, self.namespace, self.name) == (other.cluster, other.namespace, other.name)
+
+    def __str__(self) -> str:
+        return f"{self.cluster}/{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """`start` is where this generation began, `offset` the next one to write, `flushed_at` its last commit."""
+
+    start: int
+    offset: int
+    flushed_at: float
+
+
+@dataclass(frozen=True)
+class TopicState:
+    id: str
+    generation: int = 1
+    partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Totals:
+    records: int = 0
+    bytes: int = 0
+    objects: int = 0
+    skipped: int = 0
+    gaps: int = 0
+    gap_offsets: int = 0
+
+
+@dataclass(frozen=True)
+class State:
+    owner: Owner
+    epoch: int = 0
+    revision: int = 0
+    writer: str = ""
+    flush: int = 0
+    last: str | None = None
+    """The manifest of the last committed flush."""
+    publishing: str | None = None
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
+    totals: Totals = Totals()
+    recent_gaps: tuple[Gap, ...] = ()
+
+    def offset(self, topic: str, partition: int) -> int:
+        return self.topics[topic].partitions[partition].offset
+
+    def to_json(self) -> bytes:
+        return json.dumps({"formatVersion": FORMAT_VERSION, **asdict(self)}, indent=1).encode()
+
+
+def state_from_json(body: bytes, where: str) -> State:
+    try:
+        doc = json.loads(body)
+        version = doc.pop("formatVersion")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise ProtocolError(
+                f"{where} has format version {version}, this s3sink knows up to {FORMAT_VERSION}: "
+                "run a newer s3sink; nothing was changed",
+                reason="NewerFormat",
+            )
+        return State(
+            owner=Owner(**doc["owner"]),
+            epoch=doc["epoch"],
+            revision=doc["revision"],
+            writer=doc["writer"],
+            flush=doc["flush"],
+            last=doc["last"],
+            publishing=doc["publishing"],
+            topics={name: _topic_from_doc(t) for name, t in doc["topics"].items()},
+            totals=Totals(**doc["totals"]),
+            recent_gaps=tuple(Gap(**g) for g in doc["recent_gaps"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ProtocolError(
+            f"{where} cannot be read as an s3sink state ({error}): restore it from a version or backup; "
+            "nothing was changed",
+            reason="CorruptState",
+        ) from error
+
+
+def _topic_from_doc(doc: Mapping[str, Any]) -> TopicState:
+    partitions = {int(p): PartitionState(**s) for p, s in doc["partitions"].items()}
+    return TopicState(id=doc["id"], generation=doc["generation"], partitions=partitions)
+
+
+def raise_epoch(state: State) -> State:
+    """What a starting driver does first: from its swap on, the swaps of every earlier driver fail."""
+    return replace(state, epoch=state.epoch + 1)
+
+
+def meet(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
+    """Stores where partitions begin. Those already known keep their offsets, whatever `starts` says."""
+    known = state.topics.get(topic, TopicState(id=topic_id))
+    if known.id != topic_id:
+        raise ProtocolError(f"topic {topic} has id {topic_id}, the state knows {known.id}")
+    fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
+    return _with_topic(state, topic, replace(known, partitions={**fresh, **known.partitions}))
+
+
+def remake(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
+    """A topic made anew (or a log cut back) gets the next generation, which shows in object names."""
+    fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
+    generation = state.topics[topic].generation + 1
+    return _with_topic(state, topic, TopicState(id=topic_id, generation=generation, partitions=fresh))
+
+
+def commit(state: State, manifest: Manifest) -> State:
+    """Moves the offsets over everything the manifest covers, and names it as being published."""
+    if state.publishing is not None:
+        raise ProtocolError(f"flush {state.publishing} is still being published")
+    if manifest.number <= state.flush:
+        raise ProtocolError(f"flush {manifest.number} is not after flush {state.flush}")
+    if manifest.previous != state.last:
+        raise ProtocolError(f"flush {manifest.name} follows {manifest.previous}, the state is at {state.last}")
+    moves: list[SliceEntry | Gap] = [*manifest.slices, *(g for g in manifest.gaps if g.moves)]
+    topics = dict(state.topics)
+    for move in sorted(moves, key=lambda m: (m.topic, m.partition, m.start)):
+        known = topics[move.topic]
+        at = known.partitions[move.partition]
+        if move.generation != known.generation:
+            raise ProtocolError(f"{move.topic} is at generation {known.generation}, the flush at {move.generation}")
+        if move.start != at.offset or move.end < move.start:
+            raise ProtocolError(
+                f"{move.topic}-{move.partition} is at {at.offset}, the flush covers [{move.start},{move.end})"
+            )
+        moved = replace(at, offset=move.end, flushed_at=manifest.committed_at)
+        topics[move.topic] = replace(known, partitions={**known.partitions, move.partition: moved})
+    return replace(
+        state,
+        flush=manifest.number,
+        last=manifest.name,
+        publishing=manifest.name if manifest.objects else None,
+        topics=topics,
+        totals=_add(state.totals, manifest),
+        recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
+    )
+
+
+def published(state: State) -> State:
+    return replace(state, publishing=None)
+
+
+def _add(totals: Totals, manifest: Manifest) -> Totals:
+    return Totals(
+        records=totals.records + manifest.rows,
+        bytes=totals.bytes + manifest.size,
+        objects=totals.objects + len(manifest.objects),
+        skipped=totals.skipped + sum(len(s.skipped) for s in manifest.slices),
+        gaps=totals.gaps + len(manifest.gaps),
+        gap_offsets=totals.gap_offsets + sum(g.end - g.start for g in manifest.gaps),
+    )
+
+
+def _with_topic(state: State, name: str, topic: TopicState) -> State:
+    return replace(state, topics={**state.topics, name: topic})

@@ -1,0 +1,48 @@
+"""Secrets as mounted files: `<folder>/<secret name>/<key>`, read where they are used and when they change.
+
+Nothing here is ever pickled with a secret in it: a task carries the folder's path and reads for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from s3sink_job.errors import FinalError
+
+
+@dataclass(frozen=True)
+class Secrets:
+    folder: str
+
+    def read(self, name: str) -> dict[str, str]:
+        folder = Path(self.folder) / name
+        if not folder.is_dir():
+            raise FinalError(
+                f"Secret {name!r} is not mounted: create it, or give its folder with --secrets",
+                reason="SecretMissing",
+            )
+        # Kubernetes keeps the real files behind dot-dot names; the visible keys are links to them.
+        files = [f for f in sorted(folder.iterdir()) if f.is_file() and not f.name.startswith("..")]
+        return {f.name: f.read_text(encoding="utf-8").rstrip("\n") for f in files}
+
+    def key(self, name: str, *keys: str) -> str:
+        """The first of `keys` that the secret holds."""
+        content = self.read(name)
+        for key in keys:
+            if key in content:
+                return content[key]
+        raise FinalError(f"Secret {name!r} lacks the key {keys[0]!r}", reason="SecretKeyMissing")
+
+
+def write_secrets(folder: Path, secrets: Mapping[str, Mapping[str, bytes]]) -> Secrets:
+    """Lays secrets given in a file out as Kubernetes would mount them, readable by this user alone."""
+    for name, content in secrets.items():
+        place = folder / name
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for key, value in content.items():
+            target = place / key
+            target.touch(mode=0o600)
+            target.write_bytes(value)
+    return Secrets(str(folder))
