@@ -1,0 +1,64 @@
+"""Streams of compressed bytes for formats that do not compress by themselves."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+import zstandard
+
+GZIP = 31  # zlib's window bits for a gzip frame
+
+
+class ByteSink(Protocol):
+    def write(self, data: bytes | memoryview) -> int: ...
+
+
+class Compressor(Protocol):
+    def compress(self, data: bytes | memoryview, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class Stream:
+    """A sink that compresses into another. `close` ends the frame, and leaves the other sink open."""
+
+    def __init__(self, sink: ByteSink, compressor: Compressor | None) -> None:
+        self._sink = sink
+        self._compressor = compressor
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._emit(data if self._compressor is None else self._compressor.compress(data))
+
+    def close(self) -> None:
+        if self._compressor is not None:
+            self._emit(self._compressor.flush())
+
+    def _emit(self, data: bytes | memoryview) -> None:
+        if len(data):
+            self._sink.write(data)
+
+
+def compressing(sink: ByteSink, codec: str, level: int | None) -> Stream:
+    match codec:
+        case "None":
+            return Stream(sink, None)
+        case "Gzip":
+            return Stream(sink, zlib.compressobj(6 if level is None else level, zlib.DEFLATED, GZIP))
+        case "Zstd":
+            return Stream(sink, zstandard.ZstdCompressor(level=3 if level is None else level).compressobj())
+        case other:
+            raise ValueError(f"no compressor for codec {other}")
+
+
+def decompress(data: bytes, codec: str) -> bytes:
+    """The whole content of an object, for those who check what was written."""
+    match codec:
+        case "None":
+            return data
+        case "Gzip":
+            return zlib.decompress(data, GZIP)
+        case "Zstd":
+            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        case other:
+            raise ValueError(f"no decompressor for codec {other}")

@@ -1,0 +1,1 @@
+"""Kafka's bytes as Arrow columns: decoding and the columns that say where a record came from."""

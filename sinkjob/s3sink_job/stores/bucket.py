@@ -1,0 +1,208 @@
+"""The requests the sink makes, each with jittered retries and errors in our own terms."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from s3sink_job.stores.errors import NO_OBJECT, NoSuchUpload, PreconditionFailed, translate
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """Waits of `backoff`, twice that, and so on, each times a random factor so that tasks spread out."""
+
+    max: int = 5
+    backoff: float = 0.05
+
+    def wait(self, attempt: int) -> float:
+        return self.backoff * float(2**attempt) * random.uniform(0.5, 1.5)
+
+
+@dataclass(frozen=True)
+class Found:
+    key: str
+    size: int
+    etag: str
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PendingUpload:
+    key: str
+    upload_id: str
+    initiated: datetime
+
+
+@dataclass
+class Bucket:
+    client: S3Client
+    name: str
+    retrying: Retrying = field(default_factory=Retrying)
+    encryption: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    """Storage class and tags: for data objects only, the state must stay at hand."""
+    on_retry: Callable[[str], None] = lambda what: None
+
+    def ask(self, operation: str, key: str, call: Callable[[], T], *, retry: bool = True) -> T:
+        what = f"{operation} s3://{self.name}/{key}"
+        attempt = 0
+        while True:
+            try:
+                return call()
+            except (ClientError, BotoCoreError, OSError) as error:
+                failure = translate(error, what)
+                if not (retry and failure.retryable and attempt < self.retrying.max):
+                    raise failure from error
+                self.on_retry(what)
+                time.sleep(self.retrying.wait(attempt))
+                attempt += 1
+
+    def check(self) -> None:
+        """Raises what is wrong with the bucket: missing, denied, unreachable."""
+        try:
+            self.ask("HeadBucket", "", lambda: self.client.head_bucket(Bucket=self.name))
+        except Exception as error:
+            # A HEAD has no body, so a 404 or 403 comes without its code: ask once more for the words.
+            if not getattr(error, "retryable", True):
+                self.list_first("")
+            raise
+
+    def list_first(self, prefix: str) -> str | None:
+        answer = self.ask(
+            "ListObjectsV2",
+            prefix,
+            lambda: self.client.list_objects_v2(Bucket=self.name, Prefix=prefix, MaxKeys=1),
+        )
+        return next((o["Key"] for o in answer.get("Contents", [])), None)
+
+    def list(self, prefix: str) -> Iterator[tuple[str, int]]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+        for page in self._pages("ListObjectsV2", prefix, pages):
+            for found in page.get("Contents", []):
+                yield found["Key"], found["Size"]
+
+    def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
+        pages = self.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix)
+        for page in self._pages("ListMultipartUploads", prefix, pages):
+            for found in page.get("Uploads", []):
+                yield PendingUpload(found["Key"], found["UploadId"], found["Initiated"])
+
+    def _pages(self, operation: str, prefix: str, pages: Any) -> Iterator[Any]:
+        iterator = iter(pages)
+        while (page := self.ask(operation, prefix, lambda: next(iterator, None))) is not None:
+            yield page
+
+    def get(self, key: str) -> tuple[bytes, str] | None:
+        def call() -> tuple[bytes, str] | None:
+            try:
+                answer = self.client.get_object(Bucket=self.name, Key=key)
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in NO_OBJECT:
+                    return None
+                raise
+            return answer["Body"].read(), answer["ETag"]
+
+        return self.ask("GetObject", key, call)
+
+    def head(self, key: str) -> Found | None:
+        def call() -> Found | None:
+            try:
+                answer = self.client.head_object(Bucket=self.name, Key=key)
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in NO_OBJECT:
+                    return None
+                raise
+            metadata = {k.lower(): v for k, v in answer["Metadata"].items()}
+            return Found(key, answer["ContentLength"], answer["ETag"], metadata)
+
+        return self.ask("HeadObject", key, call)
+
+    def put(self, key: str, body: bytes, *, if_match: str = "", if_absent: bool = False, retry: bool = True) -> str:
+        """Writes a small object and returns its ETag. Raises PreconditionFailed if the condition fails."""
+        condition: dict[str, Any] = {}
+        if if_match:
+            condition["IfMatch"] = if_match
+        if if_absent:
+            condition["IfNoneMatch"] = "*"
+        answer = self.ask(
+            "PutObject",
+            key,
+            lambda: self.client.put_object(
+                Bucket=self.name,
+                Key=key,
+                Body=body,
+                ContentType="application/json",
+                **self.encryption,
+                **condition,
+            ),
+            retry=retry,
+        )
+        return answer["ETag"]
+
+    def delete(self, key: str) -> None:
+        self.ask("DeleteObject", key, lambda: self.client.delete_object(Bucket=self.name, Key=key))
+
+    def create_upload(self, key: str, metadata: dict[str, str], content_type: str) -> str:
+        answer = self.ask(
+            "CreateMultipartUpload",
+            key,
+            lambda: self.client.create_multipart_upload(
+                Bucket=self.name,
+                Key=key,
+                Metadata=metadata,
+                ContentType=content_type,
+                **self.encryption,
+                **self.data,
+            ),
+        )
+        return answer["UploadId"]
+
+    def upload_part(self, key: str, upload_id: str, number: int, body: bytes | memoryview) -> str:
+        answer = self.ask(
+            "UploadPart",
+            key,
+            lambda: self.client.upload_part(
+                Bucket=self.name, Key=key, UploadId=upload_id, PartNumber=number, Body=bytes(body)
+            ),
+        )
+        return answer["ETag"]
+
+    def complete_upload(self, key: str, upload_id: str, etags: tuple[str, ...], *, exclusive: bool = True) -> None:
+        parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(etags, start=1)]
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if exclusive else {}
+        self.ask(
+            "CompleteMultipartUpload",
+            key,
+            lambda: self.client.complete_multipart_upload(
+                Bucket=self.name,
+                Key=key,
+                UploadId=upload_id,
+                MultipartUpload={"Parts": parts},  # type: ignore[typeddict-item]
+                **condition,
+            ),
+        )
+
+    def abort_upload(self, key: str, upload_id: str) -> None:
+        try:
+            self.ask(
+                "AbortMultipartUpload",
+                key,
+                lambda: self.client.abort_multipart_upload(Bucket=self.name, Key=key, UploadId=upload_id),
+            )
+        except NoSuchUpload:
+            return
+
+
+__all__ = ["Bucket", "Found", "NoSuchUpload", "PendingUpload", "PreconditionFailed", "Retrying"]

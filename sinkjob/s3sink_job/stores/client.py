@@ -1,0 +1,103 @@
+"""One boto3 client a process, made anew when the mounted credentials change."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import boto3
+from botocore.config import Config
+
+from s3sink_job.errors import FinalError
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import Aes256, Destination, Kms
+from s3sink_job.stores.bucket import Bucket, Retrying
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+CONNECT_TIMEOUT = 10
+READ_TIMEOUT = 60
+
+
+def open_bucket(destination: Destination, secrets: Secrets, retrying: Retrying) -> Bucket:
+    encryption: dict[str, Any] = {}
+    match destination.encryption:
+        case Aes256():
+            encryption["ServerSideEncryption"] = "AES256"
+        case Kms(key_id=key_id):
+            encryption |= {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key_id}
+    data: dict[str, Any] = {}
+    if destination.storage_class != "STANDARD":
+        data["StorageClass"] = destination.storage_class
+    if destination.tags:
+        data["Tagging"] = urlencode(destination.tags)
+    return Bucket(connect(destination, secrets), destination.bucket, retrying, encryption, data)
+
+
+def connect(destination: Destination, secrets: Secrets) -> S3Client:
+    """The client for a destination. Retries are ours (stores.bucket), so that their limits are the spec's."""
+    access_key = secret_key = token = ""
+    if destination.credentials is not None:
+        content = secrets.read(destination.credentials.secret_ref.name)
+        try:
+            access_key = content["AWS_ACCESS_KEY_ID"]
+            secret_key = content["AWS_SECRET_ACCESS_KEY"]
+        except KeyError as missing:
+            name = destination.credentials.secret_ref.name
+            raise FinalError(
+                f"Secret {name!r} lacks the key {missing}: it needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+                reason="SecretKeyMissing",
+            ) from missing
+        token = content.get("AWS_SESSION_TOKEN", "")
+    return _client(
+        *(destination.endpoint or "", destination.region or "", destination.use_path_style),
+        *(destination.max_connections, access_key, secret_key, token),
+        *(_ca_bundle(destination, secrets), os.getpid()),
+    )
+
+
+@lru_cache(maxsize=4)
+def _client(
+    endpoint: str,
+    region: str,
+    path_style: bool,
+    connections: int,
+    key: str,
+    secret: str,
+    token: str,
+    ca: str | None,
+    pid: int,
+) -> S3Client:
+    """Cached by content; by process too, since a forked worker must not share its parent's sockets."""
+    options: dict[str, Any] = {}
+    if key:
+        options |= {"aws_access_key_id": key, "aws_secret_access_key": secret}
+        options |= {"aws_session_token": token} if token else {}
+    if endpoint:
+        options["endpoint_url"] = endpoint
+    if ca is not None:
+        options["verify"] = ca
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=READ_TIMEOUT,
+        max_pool_connections=connections,
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": "path" if path_style else "virtual"},
+    )
+    session = boto3.session.Session(region_name=region or None)
+    # Without any region SigV4 cannot sign; S3-compatible stores take AWS's first one.
+    return session.client("s3", region_name=session.region_name or "us-east-1", config=config, **options)
+
+
+def _ca_bundle(destination: Destination, secrets: Secrets) -> str | None:
+    if destination.ca_from is None:
+        return None
+    name = destination.ca_from.secret_ref.name
+    secrets.key(name, "ca.crt")
+    return str(Path(secrets.folder) / name / "ca.crt")

@@ -1,0 +1,71 @@
+"""What an S3 error means for us: mendable by trying again, or by a person, or an answer of the protocol."""
+
+from __future__ import annotations
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+)
+
+from s3sink_job.errors import FinalError, S3SinkError, TransientError
+
+DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403", "Forbidden"}
+NO_OBJECT = {"NoSuchKey", "404", "NotFound"}
+FAILED_CONDITION = {"PreconditionFailed", "412"}
+CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
+FINAL_STATUS = range(400, 500)
+TRANSIENT_STATUS = {408, 409, 425, 429}
+
+
+class PreconditionFailed(S3SinkError):
+    """The condition of a conditional write did not hold."""
+
+
+class NoSuchUpload(S3SinkError):
+    """The upload was completed before, or aborted."""
+
+
+class StoreUnavailable(TransientError):
+    reason = "StoreUnavailable"
+
+
+class Conflict(StoreUnavailable):
+    """S3's answer to one of several conditional requests for one key at the same moment."""
+
+
+def translate(error: Exception, what: str) -> S3SinkError:
+    """`what` names the request and its object, e.g. `PutObject s3://lake/raw/…`."""
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return FinalError(
+            f"{what}: no S3 credentials found: set spec.destination.credentials or provide the default chain",
+            reason="NoCredentials",
+        )
+    if isinstance(error, ParamValidationError):
+        return FinalError(f"{what}: {error}", reason="InvalidRequest")
+    if isinstance(error, ClientError):
+        return _translate_answer(error, what)
+    if isinstance(error, BotoCoreError | OSError):
+        return StoreUnavailable(f"{what}: {type(error).__name__}: {error}")
+    raise error
+
+
+def _translate_answer(error: ClientError, what: str) -> S3SinkError:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    text = f"{what}: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
+    if code in FAILED_CONDITION:
+        return PreconditionFailed(text)
+    if code == "NoSuchUpload":
+        return NoSuchUpload(text)
+    if code in CONFLICT:
+        return Conflict(text)
+    if code == "NoSuchBucket":
+        return FinalError(f"{text}: create the bucket, or correct spec.destination.bucket", reason="BucketMissing")
+    if code in DENIED:
+        return FinalError(f"{text}: check the credentials and that they allow this request", reason="AccessDenied")
+    if status in FINAL_STATUS and status not in TRANSIENT_STATUS:
+        return FinalError(text, reason="StoreRefused")
+    return StoreUnavailable(text)
