@@ -1,0 +1,105 @@
+"""The commands. Each says what it does in one line, and ends with a code that scripts can use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from s3sink_job.cli.context import cluster_id, opened
+from s3sink_job.spec import parse_duration
+
+app = typer.Typer(
+    help="Kafka topics to S3 objects, exactly once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+File = Annotated[Path, typer.Option("-f", "--file", exists=True, dir_okay=False, help="The S3Sink manifest.")]
+SecretsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--secrets",
+        envvar="S3SINK_SECRETS",
+        help="Folder of mounted Secrets, <folder>/<secret>/<key>; else Secret documents of the manifest's file.",
+    ),
+]
+
+
+@app.command()
+def run(
+    file: File,
+    once: Annotated[bool, typer.Option("--once", help="Drain to the end offsets seen now, then end.")] = False,
+    secrets: SecretsFolder = None,
+    listen: Annotated[
+        str, typer.Option(envvar="S3SINK_LISTEN", help="Address of /status, /metrics, /healthz; port 0: any.")
+    ] = "127.0.0.1:0",
+    grace: Annotated[
+        float, typer.Option(envvar="S3SINK_GRACE", help="Seconds to finish a flush in after SIGTERM.")
+    ] = 30.0,
+    json_logs: Annotated[
+        bool | None, typer.Option("--json-logs/--short-logs", help="Default: JSON unless on a terminal.")
+    ] = None,
+) -> None:
+    """Copies the topics of a manifest to its bucket."""
+    from s3sink_job.cli.running import run_sink
+
+    with opened(file, secrets) as given:
+        if once:
+            given = replace(given, sink=replace(given.sink, spec=replace(given.sink.spec, run="Once")))
+        code = run_sink(given, listen=listen, grace=grace, json_logs=json_logs, cluster=cluster_id())
+    raise typer.Exit(code)
+
+
+@app.command()
+def check(file: File, secrets: SecretsFolder = None) -> None:
+    """Tries bucket, permissions, conditional writes, Kafka and topics: one line each. Exit code 2 if any fails."""
+    from s3sink_job.cli.checking import check_sink
+
+    with opened(file, secrets) as given:
+        good = check_sink(given)
+    raise typer.Exit(0 if good else 2)
+
+
+@app.command()
+def verify(
+    file: File,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    secrets: SecretsFolder = None,
+) -> None:
+    """Proves from state, manifests, objects and Kafka that every record is there once. Exit code 1 if not."""
+    from s3sink_job.cli.checking import verify_sink
+
+    with opened(file, secrets) as given:
+        good = verify_sink(given, as_json=as_json)
+    raise typer.Exit(0 if good else 1)
+
+
+@app.command()
+def gc(
+    file: File,
+    older_than: Annotated[str, typer.Option(help="Leave younger uploads alone: they may be at work.")] = "24h",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List them only.")] = False,
+    secrets: SecretsFolder = None,
+) -> None:
+    """Aborts uploads below the prefix that no sink in the bucket will complete."""
+    from s3sink_job.engine.gc import orphans
+
+    try:
+        age = timedelta(seconds=parse_duration(older_than))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--older-than") from error
+    count = 0
+    with opened(file, secrets) as given:
+        bucket = given.bucket()
+        bucket.check()
+        for upload in orphans(bucket, given.sink.spec.destination, age):
+            typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
+            if not dry_run:
+                bucket.abort_upload(upload.key, upload.upload_id)
+            count += 1
+    typer.echo(f"{count} orphaned uploads")

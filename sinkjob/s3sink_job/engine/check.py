@@ -1,0 +1,74 @@
+"""`s3sink check`: everything a sink needs, tried before it runs. Writes only throw-away objects beside the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.errors import FinalError, S3SinkError
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.spec import S3Sink
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.probe import probe
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    ok: bool
+    text: str
+
+
+def check(
+    sink: S3Sink,
+    open_bucket: Callable[[], Bucket],
+    ledger_of: Callable[[Bucket], Ledger],
+    open_admin: Callable[[], Admin],
+) -> Iterator[Finding]:
+    """One finding after the other; what cannot be tried after a failure is left out."""
+    yield Finding("manifest", True, f"{sink.id} is valid")
+    yield from _check_store(sink, open_bucket, ledger_of)
+    yield from _check_kafka(sink, open_admin)
+
+
+def _check_store(
+    sink: S3Sink, open_bucket: Callable[[], Bucket], ledger_of: Callable[[Bucket], Ledger]
+) -> Iterator[Finding]:
+    destination = sink.spec.destination
+    try:
+        bucket = open_bucket()
+        bucket.check()
+        yield Finding("bucket", True, f"{destination.bucket} is there and may be listed")
+        fault = probe(bucket, f"{destination.state_prefix}/{sink.id}")
+        yield Finding("permissions", True, "put, get, multipart upload, abort and delete are allowed")
+        if fault is None:
+            yield Finding("conditional writes", True, "the store keeps exactly once")
+        else:
+            ok = sink.spec.delivery == "AtLeastOnce"
+            yield Finding("conditional writes", ok, f"{fault}: only delivery AtLeastOnce is possible")
+        ledger = ledger_of(bucket)
+        state = ledger.load()
+        if state is not None and not state.owner.same_sink(ledger.owner):
+            raise FinalError(f"the state belongs to {state.owner}", reason="ForeignState")
+        text = "none yet: the first run starts at startingOffsets" if state is None else f"at flush {state.flush}"
+        yield Finding("state", True, text)
+    except S3SinkError as error:
+        yield Finding("store", False, f"{error.reason}: {error}")
+
+
+def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Finding]:
+    source = sink.spec.source
+    try:
+        admin = open_admin()
+        topics = admin.describe(source.topics)
+        yield Finding("kafka", True, f"{source.bootstrap_servers} answers")
+        for name, topic in topics.items():
+            if topic is None:
+                yield Finding("topic", False, f"{name} does not exist")
+                continue
+            offsets = admin.offsets([(name, p) for p in topic.partitions], committed=False)
+            count = sum(o.end - o.earliest for o in offsets.values())
+            yield Finding("topic", True, f"{name} has {len(topic.partitions)} partitions and {count} offsets")
+    except S3SinkError as error:
+        yield Finding("kafka", False, f"{error.reason}: {error}")

@@ -1,0 +1,183 @@
+"""The sink's state and manifests in the bucket: reading, taking over, and the swap that commits.
+
+A swap that was answered with 412 or not at all may still have been ours. Every attempt carries a revision
+of its own, so reading back and comparing revision and writer tells; an outcome that stays unknown is
+raised as such, and the driver opens the ledger again before it does anything else.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+from s3sink_job.errors import FencedError, FinalError, ProtocolError, S3SinkError, TransientError
+from s3sink_job.flush.manifest import Manifest, manifest_from_json
+from s3sink_job.flush.state import Owner, State, raise_epoch, state_from_json
+from s3sink_job.stores.bucket import Bucket, PreconditionFailed
+
+TAKE_OVER_TRIES = 10
+
+
+class CommitUnknown(TransientError):
+    """The swap may or may not have taken effect."""
+
+    reason = "CommitUnknown"
+
+
+class Ledger:
+    def __init__(self, bucket: Bucket, folder: str, owner: Owner, *, conditional: bool) -> None:
+        self.bucket = bucket
+        self.folder = folder
+        self.owner = owner
+        self.conditional = conditional
+        self.writer = uuid.uuid4().hex[:12]
+        self._revision = 0
+        self._number = 0
+        self._etag = ""
+
+    @property
+    def state_key(self) -> str:
+        return f"{self.folder}/state.json"
+
+    def manifest_key(self, name: str) -> str:
+        return f"{self.folder}/flushes/{name}.json"
+
+    def load(self) -> State | None:
+        """The state as it is; None if this sink never wrote one. Raises if it was lost."""
+        found = self.bucket.get(self.state_key)
+        if found is None:
+            self._etag = ""
+            if (left := self.bucket.list_first(f"{self.folder}/flushes/")) is not None:
+                raise ProtocolError(
+                    f"state lost: s3://{self.bucket.name}/{self.state_key} is missing, but {left} is there. "
+                    "Restore the state object from a version or backup; starting afresh would write every "
+                    "record again. To start afresh on purpose use another metadata.name",
+                    reason="StateLost",
+                )
+            return None
+        body, self._etag = found
+        return state_from_json(body, f"s3://{self.bucket.name}/{self.state_key}")
+
+    def open(self, adopt_from: str = "") -> State:
+        """Reads or creates the state and raises its epoch, so that every earlier driver is fenced."""
+        for _ in range(TAKE_OVER_TRIES):
+            state = self.load() or State(owner=self.owner)
+            if not state.owner.same_sink(self.owner):
+                self._check_owner(state.owner, adopt_from)
+            try:
+                return self.swap(raise_epoch(replace(state, owner=self.owner)))
+            except FencedError:
+                continue  # another driver is starting at this moment: whoever swaps last, runs
+        raise TransientError(f"could not take over {self.state_key}: other drivers keep starting")
+
+    def _check_owner(self, owner: Owner, adopt_from: str) -> None:
+        if owner.cluster != adopt_from:
+            raise FinalError(
+                f"s3://{self.bucket.name}/{self.state_key} belongs to the sink {owner}, this one is {self.owner}: "
+                f"use another name or statePrefix, or, if that sink is gone for good, adopt its state with the "
+                f"annotation s3sink.dev/adopt-from: {owner.cluster!r}",
+                reason="ForeignState",
+            )
+
+    def next_number(self, state: State) -> int:
+        """Never the same number twice, so that a late manifest of a failed attempt is never taken for this one."""
+        self._number = max(self._number, state.flush) + 1
+        return self._number
+
+    def put_manifest(self, manifest: Manifest) -> None:
+        try:
+            self.bucket.put(self.manifest_key(manifest.name), manifest.to_json(), if_absent=self.conditional)
+        except PreconditionFailed:
+            return  # nobody else uses this name: an earlier try of ours got through
+
+    def manifest(self, name: str) -> Manifest:
+        key = self.manifest_key(name)
+        found = self.bucket.get(key)
+        if found is None:
+            raise ProtocolError(
+                f"the state names the flush {name}, but s3://{self.bucket.name}/{key} is missing: restore it",
+                reason="StateLost",
+            )
+        return manifest_from_json(found[0], f"s3://{self.bucket.name}/{key}")
+
+    def history(self, state: State) -> Iterator[Manifest]:
+        """Every committed flush, the last one first. Manifests of attempts that were not committed stay out."""
+        name = state.last
+        while name is not None:
+            manifest = self.manifest(name)
+            yield manifest
+            name = manifest.previous
+
+    def swap(self, state: State) -> State:
+        """The commit point. Returns the state as stored, or raises FencedError or CommitUnknown."""
+        self._revision = max(self._revision, state.revision) + 1
+        target = replace(state, revision=self._revision, writer=self.writer)
+        if self.conditional:
+            self._etag = self._swap(target)
+        else:
+            self._overwrite(target)
+        return target
+
+    def _swap(self, target: State) -> str:
+        body = target.to_json()
+        for attempt in range(self.bucket.retrying.max + 1):
+            if attempt:
+                time.sleep(self.bucket.retrying.wait(attempt - 1))
+            try:
+                return self.bucket.put(self.state_key, body, if_match=self._etag, if_absent=not self._etag, retry=False)
+            except PreconditionFailed:
+                if (etag := self._read_back(target)) is not None:
+                    return etag
+            except TransientError as error:
+                self.bucket.on_retry(str(error))
+                try:
+                    if (etag := self._read_back(target)) is not None:
+                        return etag
+                except TransientError:
+                    continue
+        raise CommitUnknown(f"s3://{self.bucket.name}/{self.state_key}: the store did not say whether it took it")
+
+    def _read_back(self, target: State) -> str | None:
+        """The ETag if the target is stored, None if what was there before still is; else we are fenced."""
+        found = self.bucket.get(self.state_key)
+        if found is None and not self._etag:
+            return None
+        if found is None:
+            raise ProtocolError(f"{self.state_key} vanished while this driver ran", reason="StateLost")
+        body, etag = found
+        if etag == self._etag:
+            return None
+        stored = state_from_json(body, self.state_key)
+        if (stored.revision, stored.writer) == (target.revision, target.writer):
+            return etag
+        raise _fenced(stored)
+
+    def _overwrite(self, target: State) -> None:
+        """Without conditional writes: look, then write. Offsets never move back, whoever wrote them."""
+        found = self.bucket.get(self.state_key)
+        if found is not None:
+            stored = state_from_json(found[0], self.state_key)
+            if stored.writer != self.writer and (stored.epoch >= target.epoch or _moves_back(stored, target)):
+                raise _fenced(stored)
+        self._etag = self.bucket.put(self.state_key, target.to_json())
+
+
+def _moves_back(stored: State, target: State) -> bool:
+    for topic, known in stored.topics.items():
+        ours = target.topics.get(topic)
+        if ours is None or ours.generation < known.generation:
+            return True
+        if ours.generation == known.generation:
+            for partition, at in known.partitions.items():
+                if partition not in ours.partitions or ours.partitions[partition].offset < at.offset:
+                    return True
+    return False
+
+
+def _fenced(stored: State) -> S3SinkError:
+    return FencedError(
+        f"another driver of this sink took over (epoch {stored.epoch}, writer {stored.writer}); "
+        "this one stops and has written nothing since"
+    )

@@ -1,0 +1,44 @@
+"""Completing the uploads of a committed flush. Idempotent: any driver may do it, any number of times."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from s3sink_job.errors import FinalError, TransientError
+from s3sink_job.flush.manifest import Manifest, ObjectEntry
+from s3sink_job.stores.bucket import Bucket, NoSuchUpload, PreconditionFailed
+
+FLUSH_TAG = "s3sink-flush"
+"""Object metadata that names the manifest: what tells an object of ours from anybody else's."""
+SINK_TAG = "s3sink-sink"
+PARALLEL = 8
+
+
+def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[ObjectEntry]:
+    """Makes every object of the flush visible. Returns those whose uploads somebody aborted."""
+
+    def complete(entry: ObjectEntry) -> bool:
+        return _complete(bucket, manifest.name, entry, exclusive=exclusive)
+
+    with ThreadPoolExecutor(min(PARALLEL, max(1, len(manifest.objects)))) as pool:
+        done = list(pool.map(complete, manifest.objects))
+    return [entry for entry, ok in zip(manifest.objects, done, strict=True) if not ok]
+
+
+def _complete(bucket: Bucket, flush: str, entry: ObjectEntry, *, exclusive: bool) -> bool:
+    try:
+        bucket.complete_upload(entry.key, entry.upload_id, entry.etags, exclusive=exclusive)
+    except (NoSuchUpload, PreconditionFailed) as answer:
+        found = bucket.head(entry.key)
+        if found is not None and found.metadata.get(FLUSH_TAG) == flush:
+            return True
+        if found is not None:
+            raise FinalError(
+                f"s3://{bucket.name}/{entry.key} is taken by an object that flush {flush} did not write: "
+                "move it away, and the sink goes on by itself; it was not overwritten",
+                reason="KeyTaken",
+            ) from answer
+        if isinstance(answer, PreconditionFailed):
+            raise TransientError(f"s3://{bucket.name}/{entry.key}: taken a moment ago, gone now") from answer
+        return False
+    return True

@@ -1,0 +1,279 @@
+"""`s3sink verify`: a proof, from state, manifests, objects and Kafka, that every offset is there once.
+
+It writes nothing and takes nothing over, so it may run beside a working driver: it speaks of what was
+committed when it started.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from s3sink_job.encoding import encoding_from_doc
+from s3sink_job.engine.compare import CompareTask, Expected, Tally, read_lines
+from s3sink_job.engine.job import read_slices
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.engine.write import RESULT_SCHEMA
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, Slice, SliceEntry
+from s3sink_job.flush.plan import TopicPartition
+from s3sink_job.flush.state import State
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import S3Sink
+from s3sink_job.stores.bucket import Bucket
+
+PUBLISH_PATIENCE = 15.0
+Place = tuple[str, int, int]
+"""Topic, generation, partition."""
+
+
+@dataclass
+class Report:
+    """What was found. `unchecked` objects could not be compared, since Kafka no longer has their records."""
+
+    sink: str
+    objects: int = 0
+    skipped: int = 0
+    unchecked: int = 0
+    unlisted: int = 0
+    partitions: int = 0
+    tally: Tally = field(default_factory=Tally)
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.tally.missing or self.tally.duplicates or self.unlisted or self.tally.findings)
+
+    def to_doc(self) -> dict[str, Any]:
+        return {
+            "sink": self.sink,
+            "ok": self.ok,
+            "records": self.tally.records,
+            "missing": self.tally.missing,
+            "duplicates": self.tally.duplicates,
+            "gaps": sum(g.end - g.start for g in self.gaps),
+            "skipped": self.skipped,
+            "objects": self.objects,
+            "unlisted": self.unlisted,
+            "unchecked": self.unchecked,
+            "partitions": self.partitions,
+            "gapRanges": [
+                {"topic": g.topic, "partition": g.partition, "from": g.start, "to": g.end, "reason": g.reason}
+                for g in self.gaps
+            ],
+            "findings": self.tally.findings,
+        }
+
+
+@dataclass(frozen=True)
+class History:
+    """The committed flushes of a sink, by place."""
+
+    slices: Mapping[Place, list[SliceEntry]]
+    gaps: Mapping[Place, list[Gap]]
+    objects: Mapping[Place, list[tuple[ObjectEntry, Mapping[str, Any]]]]
+    names: frozenset[str]
+
+
+def verify(
+    sink: S3Sink,
+    secrets: Secrets,
+    bucket: Bucket,
+    ledger: Ledger,
+    spark: SparkSession,
+    admin: Admin,
+    connection: Mapping[str, str],
+) -> Report:
+    report = Report(sink=sink.id)
+    state = _settled(ledger)
+    if state is None:
+        return report
+    history = gather(ledger.history(state))
+    report.partitions = sum(len(t.partitions) for t in state.topics.values())
+    report.gaps = [g for gaps in history.gaps.values() for g in gaps]
+    report.skipped = sum(len(s.skipped) for slices in history.slices.values() for s in slices)
+    report.objects = sum(len(objects) for objects in history.objects.values())
+    check_ranges(state, history, report)
+    _check_objects(bucket, sink, ledger, history, report)
+    comparable = _comparable(state, history, admin)
+    _compare(sink, secrets, bucket, spark, connection, comparable, report)
+    _check_alone(bucket, history, comparable, report)
+    return report
+
+
+def _settled(ledger: Ledger) -> State | None:
+    """The state once nothing is being published: a working driver needs moments, a dead one will not."""
+    deadline = time.monotonic() + PUBLISH_PATIENCE
+    while True:
+        state = ledger.load()
+        if state is None or state.publishing is None or time.monotonic() > deadline:
+            return state
+        time.sleep(0.5)
+
+
+def gather(manifests: Iterable[Manifest]) -> History:
+    slices: dict[Place, list[SliceEntry]] = defaultdict(list)
+    gaps: dict[Place, list[Gap]] = defaultdict(list)
+    objects: dict[Place, list[tuple[ObjectEntry, Mapping[str, Any]]]] = defaultdict(list)
+    names, replaced = set(), set()
+    for manifest in manifests:
+        names.add(manifest.name)
+        for part in manifest.slices:
+            slices[part.topic, part.generation, part.partition].append(part)
+        for gap in manifest.gaps:
+            gaps[gap.topic, gap.generation, gap.partition].append(gap)
+        for entry in manifest.objects:
+            if entry.key not in replaced:
+                objects[entry.topic, entry.generation, entry.partition].append((entry, manifest.encoding))
+        # Newest first: what a later flush wrote again no longer counts where it was first listed.
+        replaced |= set(manifest.replaces)
+    for entries in objects.values():
+        entries.sort(key=lambda o: o[0].first)
+    return History(slices, gaps, objects, frozenset(names))
+
+
+def check_ranges(state: State, history: History, report: Report) -> None:
+    """Ranges and gaps of a partition must join from where it began to the committed offset."""
+    for place in sorted({*history.slices, *history.gaps, *_current(state)}):
+        topic, _, partition = place
+        moves: list[SliceEntry | Gap] = [
+            *history.slices.get(place, []),
+            *(g for g in history.gaps.get(place, []) if g.moves),
+        ]
+        moves.sort(key=lambda m: (m.start, m.end))
+        current = _current(state).get(place)
+        at = current[0] if current else moves[0].start if moves else 0
+        for move in moves:
+            _join(report, f"{topic}-{partition}", at, move.start)
+            at = max(at, move.end)
+        if current and at != current[1]:
+            _join(report, f"{topic}-{partition}", at, current[1])
+
+
+def _join(report: Report, name: str, at: int, start: int) -> None:
+    if start > at:
+        report.tally.missing += start - at
+        report.tally.find(f"{name}: no flush covers offsets {at} to {start - 1}")
+    elif start < at:
+        report.tally.duplicates += at - start
+        report.tally.find(f"{name}: offsets {start} to {at - 1} are covered twice")
+
+
+def _current(state: State) -> dict[Place, tuple[int, int]]:
+    return {
+        (name, topic.generation, p): (at.start, at.offset)
+        for name, topic in state.topics.items()
+        for p, at in topic.partitions.items()
+    }
+
+
+def _check_objects(bucket: Bucket, sink: S3Sink, ledger: Ledger, history: History, report: Report) -> None:
+    """Each listed object is there with its size; no unlisted one in the same folders is ours."""
+    listed = {entry.key: entry for entries in history.objects.values() for entry, _ in entries}
+    folders = sorted({key.rsplit("/", 1)[0] + "/" for key in listed})
+    present = {key: size for folder in folders for key, size in bucket.list(folder)}
+    for key, entry in listed.items():
+        if key in present and present[key] != entry.bytes:
+            report.tally.find(f"{key}: {present[key]} bytes in the bucket, {entry.bytes} were written")
+    strangers = [key for key in present if key not in listed]
+    ours = [found for found in map(bucket.head, strangers) if found and found.metadata.get(SINK_TAG) == sink.id]
+    if not ours:
+        return
+    later = ledger.load()
+    names = {m.name for m in ledger.history(later)} if later else set()
+    for found in ours:
+        if found.metadata.get(FLUSH_TAG) not in names - history.names:
+            report.unlisted += 1
+            report.tally.find(f"{found.key}: written by this sink, but listed by no committed flush")
+
+
+def _comparable(state: State, history: History, admin: Admin) -> dict[TopicPartition, tuple[Slice, Expected]]:
+    """For each partition the offsets Kafka still has, and the objects that lie wholly within them."""
+    topics = admin.describe(sorted(state.topics))
+    same = {n: t for n, t in topics.items() if t is not None and t.id == state.topics[n].id}
+    wanted = [(n, p) for n, t in same.items() for p in t.partitions if p in state.topics[n].partitions]
+    compacted = admin.compacted(sorted(same))
+    result = {}
+    for at, offsets in admin.offsets(wanted, committed=False).items():
+        known = state.topics[at[0]]
+        begin, end = known.partitions[at[1]].start, known.partitions[at[1]].offset
+        place = (at[0], known.generation, at[1])
+        entries = [o for o in history.objects.get(place, []) if o[0].first >= offsets.earliest]
+        cut = [o for o, _ in history.objects.get(place, []) if o.first < offsets.earliest <= o.last]
+        start = max(begin, offsets.earliest, *(o.last + 1 for o in cut), 0)
+        end = min(end, offsets.end)
+        left_out = {o for s in history.slices.get(place, []) for o in s.skipped}
+        left_out |= {o for g in history.gaps.get(place, []) for o in range(max(g.start, start), g.end)}
+        if start < end:
+            part = Slice(*place, start, end, "Verify")
+            result[at] = (part, Expected(tuple(entries), frozenset(left_out), at[0] in compacted))
+    return result
+
+
+def _compare(
+    sink: S3Sink,
+    secrets: Secrets,
+    bucket: Bucket,
+    spark: SparkSession,
+    connection: Mapping[str, str],
+    comparable: Mapping[TopicPartition, tuple[Slice, Expected]],
+    report: Report,
+) -> None:
+    if not comparable:
+        return
+    expected = {at: e for at, (_, e) in comparable.items()}
+    task = CompareTask(expected, sink.spec.destination, secrets, bucket.retrying)
+    frame = read_slices(
+        spark,
+        [part for part, _ in comparable.values()],
+        connection,
+        columns=("key", "value", "timestamp", "headers"),
+        group=f"s3sink.{sink.metadata.namespace}.{sink.metadata.name}.verify",
+        isolation=sink.spec.source.isolation,
+        topic=True,
+    )
+    seen = set()
+    for row in frame.mapInArrow(task, RESULT_SCHEMA).collect():
+        doc = json.loads(row.result)
+        seen.add(tuple(doc.pop("at")))
+        report.tally.add(Tally(**doc))
+    # Kafka gave no record of these partitions at all: compaction or aborted transactions emptied them.
+    for at, (_, e) in comparable.items():
+        if at not in seen:
+            for entry, encoding in e.objects:
+                _count_alone(bucket, entry, encoding, report)
+
+
+def _check_alone(
+    bucket: Bucket,
+    history: History,
+    comparable: Mapping[TopicPartition, tuple[Slice, Expected]],
+    report: Report,
+) -> None:
+    """Objects whose records Kafka no longer has: there, and with as many rows as were written."""
+    compared = {entry.key for _, e in comparable.values() for entry, _ in e.objects}
+    for entries in history.objects.values():
+        for entry, encoding in entries:
+            if entry.key not in compared:
+                _count_alone(bucket, entry, encoding, report)
+
+
+def _count_alone(bucket: Bucket, entry: ObjectEntry, encoding: Mapping[str, Any], report: Report) -> None:
+    lines = read_lines(bucket, entry, encoding_from_doc(encoding))
+    report.unchecked += 1
+    if lines is None:
+        report.tally.missing += entry.rows
+        report.tally.find(f"{entry.key}: not in the bucket, {entry.rows} records missing")
+        return
+    report.tally.records += len(lines)
+    report.tally.missing += max(0, entry.rows - len(lines))
+    report.tally.duplicates += max(0, len(lines) - entry.rows)
+    if len(lines) != entry.rows:
+        report.tally.find(f"{entry.key}: {len(lines)} rows, {entry.rows} were written")

@@ -1,0 +1,253 @@
+"""What one Spark task does: one slice of the plan, read in order, encoded, uploaded, not completed.
+
+A record that cannot be written is an answer, not an exception: the task closes what came before it and
+reports where it stopped, so that neither the other slices nor the records before it are held up. A store
+that stays unavailable is reported the same way. What is raised ends the whole Spark job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3sink_job.encoding import Encoding
+from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.errors import ProtocolError, S3SinkError
+from s3sink_job.flush.keys import object_key
+from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
+from s3sink_job.formats import ObjectWriter, open_object
+from s3sink_job.records.decode import decode
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import Destination
+from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.stores.client import open_bucket
+from s3sink_job.stores.uploads import Upload
+
+RESULT_SCHEMA = "result string"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a slice stopped short. `offset` is the record's, where a record is the cause."""
+
+    reason: str
+    message: str
+    retryable: bool
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class SliceResult:
+    """What a task made of its slice: everything in `[slice.start, end)` is in `objects` or in `skipped`."""
+
+    slice: Slice
+    end: int
+    objects: tuple[ObjectEntry, ...] = ()
+    skipped: tuple[int, ...] = ()
+    failure: Failure | None = None
+    request_retries: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def result_from_json(text: str) -> SliceResult:
+    doc = json.loads(text)
+    return SliceResult(
+        slice=Slice(**doc["slice"]),
+        end=doc["end"],
+        objects=tuple(object_from_doc(o) for o in doc["objects"]),
+        skipped=tuple(doc["skipped"]),
+        failure=Failure(**doc["failure"]) if doc["failure"] else None,
+        request_retries=doc["request_retries"],
+    )
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Everything a task needs, pickled to it. It names the folder of the secrets, never their content."""
+
+    slices: tuple[Slice, ...]
+    sink: str
+    flush: str
+    encoding: Encoding
+    destination: Destination
+    secrets: Secrets
+    retrying: Retrying
+    records_per_object: int | None
+    skip_bad: bool
+    max_bad: int
+    mark: str = ""
+    """Goes into object names where the store cannot tell two drivers apart."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer: SliceWriter | None = None
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                if writer is None:
+                    writer = SliceWriter(self, self.slice_of(batch))
+                if not writer.write(batch):
+                    break
+            if writer is not None:
+                yield _row(writer.finish().to_json())
+        except BaseException:
+            if writer is not None:
+                writer.abandon()
+            raise
+
+    def slice_of(self, batch: pa.RecordBatch) -> Slice:
+        """The slice that holds the first row. There is no other way for a task to learn which one is its own."""
+        topic = batch.column("topic")[0].as_py() if "topic" in batch.schema.names else self.slices[0].topic
+        partition, offset = batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py()
+        for slice in self.slices:
+            if slice.at == (topic, partition) and slice.start <= offset < slice.end:
+                return slice
+        raise ProtocolError(f"Spark read {topic}-{partition} offset {offset}, which no slice of the plan holds")
+
+
+def _row(text: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["result"])
+
+
+@dataclass
+class OpenObject:
+    upload: Upload
+    writer: ObjectWriter
+    first: int
+    last: int
+    rows: int = 0
+
+
+@dataclass
+class SliceWriter:
+    task: WriteTask
+    slice: Slice
+    _bucket: Bucket = field(init=False)
+    _open: OpenObject | None = None
+    _last: int = -1
+    _done: list[ObjectEntry] = field(default_factory=list)
+    _uploads: list[Upload] = field(default_factory=list)
+    _skipped: list[int] = field(default_factory=list)
+    _failure: Failure | None = None
+    _retries: int = 0
+
+    def __post_init__(self) -> None:
+        self._last = self.slice.start - 1
+        self._bucket = open_bucket(self.task.destination, self.task.secrets, self.task.retrying)
+        self._bucket.on_retry = self._count_retry
+
+    def _count_retry(self, what: str) -> None:
+        self._retries += 1
+
+    def write(self, batch: pa.RecordBatch) -> bool:
+        """False once the slice is over before its end."""
+        self._check(batch)
+        try:
+            self._write(batch)
+        except S3SinkError as error:
+            self._failure = Failure(error.reason, str(error), error.retryable)
+        return self._failure is None
+
+    def finish(self) -> SliceResult:
+        end = self.slice.end
+        if self._failure is None or self._failure.offset is not None:
+            try:
+                self._close()
+            except S3SinkError as error:
+                self._failure = Failure(error.reason, str(error), error.retryable)
+        if self._failure is not None:
+            if self._failure.offset is None:
+                self.abandon()
+                return SliceResult(self.slice, self.slice.start, failure=self._failure, request_retries=self._retries)
+            end = self._failure.offset
+        skipped = tuple(o for o in self._skipped if o < end)
+        return SliceResult(self.slice, end, tuple(self._done), skipped, self._failure, self._retries)
+
+    def abandon(self) -> None:
+        for upload in self._uploads:
+            upload.abandon()
+
+    def _check(self, batch: pa.RecordBatch) -> None:
+        """Spark's split and the plan's slices are the same by construction; this is where that is checked."""
+        offsets, partitions = batch.column("offset"), batch.column("partition")
+        rising = len(offsets) == 1 or pc.all(pc.greater(offsets[1:], offsets[:-1])).as_py()
+        mine = pc.all(pc.equal(partitions, self.slice.partition)).as_py()
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        if not (rising and mine and self._last < first and last < self.slice.end):
+            raise ProtocolError(
+                f"Spark gave the task of {self.slice} rows {first}…{last} after {self._last}: "
+                "not this slice's rows in rising order"
+            )
+        self._last = last
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        offsets = batch.column("offset")
+        decoded = decode(batch, self.task.encoding, self.slice.topic)
+        rows = decoded.rows
+        if decoded.bad:
+            keep = self._judge(offsets, decoded.bad.rows)
+            rows, offsets = rows.filter(keep), offsets.filter(keep)
+        done = 0
+        while done < rows.num_rows:
+            done += self._write_some(rows.slice(done), offsets.slice(done))
+
+    def _judge(self, offsets: pa.Array, bad: dict[int, str]) -> pa.Array:
+        """Which rows to keep: all but the bad ones, and none from the first that may not be skipped."""
+        stop = len(offsets)
+        for row in sorted(bad):
+            offset = offsets[row].as_py()
+            if self.task.skip_bad and len(self._skipped) < self.task.max_bad:
+                self._skipped.append(offset)
+                continue
+            why = bad[row]
+            if self.task.skip_bad:
+                why = f"more than errors.maxPerFlush = {self.task.max_bad} bad records, here: {why}"
+            where = f"topic {self.slice.topic}, partition {self.slice.partition}, offset {offset}"
+            self._failure = Failure("BadRecord", f"{where}: {why}", retryable=False, offset=offset)
+            stop = row
+            break
+        return pa.array([row < stop and row not in bad for row in range(len(offsets))], pa.bool_())
+
+    def _write_some(self, rows: pa.RecordBatch, offsets: pa.Array) -> int:
+        """Writes as many rows as the open object takes, and says how many."""
+        current = self._open or self._begin(offsets[0].as_py())
+        count: int = rows.num_rows
+        if self.task.records_per_object is not None:
+            count = min(count, self.task.records_per_object - current.rows)
+        current.writer.write(rows.slice(0, count))
+        current.rows += count
+        current.last = offsets[count - 1].as_py()
+        if current.rows == self.task.records_per_object or current.upload.nearly_full:
+            self._close()
+        return count
+
+    def _begin(self, first: int) -> OpenObject:
+        task, slice = self.task, self.slice
+        key = object_key(
+            *(task.destination.prefix, slice.topic, slice.generation, slice.partition, first),
+            *(task.encoding.extension, task.mark),
+        )
+        metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
+        part_size = task.destination.part_size
+        upload = Upload(self._bucket, key, metadata, task.encoding.content_type, part_size)
+        self._uploads.append(upload)
+        self._open = OpenObject(upload, open_object(task.encoding, upload), first, first)
+        return self._open
+
+    def _close(self) -> None:
+        if (current := self._open) is None:
+            return
+        current.writer.close()
+        upload_id, etags = current.upload.finish()
+        entry: dict[str, Any] = {"topic": self.slice.topic, "generation": self.slice.generation}
+        entry |= {"partition": self.slice.partition, "first": current.first, "last": current.last}
+        entry |= {"rows": current.rows, "bytes": current.upload.size}
+        self._done.append(ObjectEntry(key=current.upload.key, upload_id=upload_id, etags=etags, **entry))
+        self._open = None

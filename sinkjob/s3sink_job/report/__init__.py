@@ -1,0 +1,1 @@
+"""What the driver tells the world: `/status`, `/metrics`, `/healthz`, and a person at a terminal."""
