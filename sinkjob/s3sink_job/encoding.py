@@ -51,11 +51,10 @@ class Encoding:
 
 
 def encoding_of(spec: Spec) -> Encoding:
-    compression = spec.format.compression
     return Encoding(
         format=spec.format.type,
         codec=spec.format.codec,
-        level=compression.level if compression else None,
+        level=spec.format.level,
         meta=spec.format.columns.meta,
         key=spec.source.key.format,
         value=spec.source.value.format,

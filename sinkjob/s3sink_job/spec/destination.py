@@ -1,0 +1,90 @@
+"""`spec.destination`: the bucket, the way to it, and how objects are stored there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic.dataclasses import dataclass
+
+from s3sink_job.spec.model import CONFIG
+from s3sink_job.spec.problems import Refusal
+from s3sink_job.spec.quantities import Quantity, size_between
+from s3sink_job.spec.secretrefs import SecretRef, SecretSource
+from s3sink_job.spec.texts import Bucket, Prefix, Text, Url, matching
+
+STATE_PREFIX = ".s3sink"
+_MOST_TAGS = 10
+
+# S3 counts the letters of every script.
+_TAG = r"[^\W\x00-\x1f]|[ +\-=.:/@]"
+TagKey = Annotated[
+    str,
+    matching(rf"(?!aws:)({_TAG})+", "a tag key that S3 takes, not under aws:", longest=128, ascii_only=False),
+]
+TagValue = Annotated[
+    str, matching(rf"({_TAG})*", "letters, digits, spaces and + - = . _ : / @", longest=256, ascii_only=False)
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Aes256:
+    type: Literal["AES256"] = "AES256"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Kms:
+    key_id: Text
+    type: Literal["KMS"] = "KMS"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class CustomerKey:
+    secret_ref: SecretRef
+    type: Literal["CustomerKey"] = "CustomerKey"
+
+
+Encryption = Annotated[Aes256 | Kms | CustomerKey, Field(discriminator="type")]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Destination:
+    bucket: Bucket
+    prefix: Prefix = ""
+    state_prefix: Annotated[Prefix, Field(validate_default=True)] = STATE_PREFIX
+    region: Annotated[str, matching(r"[a-z0-9-]+", "a region such as eu-central-1", longest=64)] | None = None
+    endpoint: Url | None = None
+    ca_from: SecretSource | None = None
+    path_style: bool | None = None
+    credentials: SecretSource | None = None
+    assume_role_arn: Annotated[
+        str,
+        matching(r"(arn:[\w-]+:iam::[0-9]*:role/\S+)?", "a role such as arn:aws:iam::123456789012:role/sink"),
+    ] = ""
+    encryption: Encryption | None = None
+    storage_class: Annotated[str, matching(r"[A-Z0-9_]+", "a storage class such as STANDARD_IA", longest=64)] = (
+        "STANDARD"
+    )
+    tags: Annotated[Mapping[TagKey, TagValue], Field(max_length=_MOST_TAGS)] = field(default_factory=dict)
+    max_connections: Annotated[int, Field(ge=1, le=1000)] = 50
+    part_size: Annotated[Quantity, size_between("5Mi", "5Gi")] = 8 * 2**20
+
+    @property
+    def use_path_style(self) -> bool:
+        return self.endpoint is not None if self.path_style is None else self.path_style
+
+    @field_validator("state_prefix")
+    @classmethod
+    def _apart_from_the_data(cls, state: str, info: ValidationInfo) -> str:
+        data = info.data.get("prefix", "")
+        if not state:
+            raise Refusal(f"must not be empty; write {STATE_PREFIX}", show=False)
+        if data and f"{state}/".startswith(f"{data}/"):
+            message = f'must lie outside of prefix "{data}", which belongs to the data'
+            raise Refusal(message, hint=f"write {STATE_PREFIX}")
+        if f"{data}/".startswith(f"{state}/"):
+            message = f'must lie outside of statePrefix "{state}", which belongs to the sink, got "{data}"'
+            raise Refusal(message, at=("..", "prefix"), show=False)
+        return state

@@ -1,0 +1,51 @@
+"""From a document to the resource, or to every error in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from s3sink_job.spec.built import not_built
+from s3sink_job.spec.document import Plain
+from s3sink_job.spec.problems import FieldError, SpecError
+from s3sink_job.spec.sink import S3Sink
+from s3sink_job.spec.wording import field_error
+
+_SINK = TypeAdapter(S3Sink)
+
+
+def parse(document: Mapping[str, Any]) -> S3Sink:
+    """The sink a manifest describes; SpecError with every mistake at once."""
+    if not isinstance(document, Mapping):
+        raise SpecError([FieldError("document", f"must be a mapping, got {type(document).__name__}")])
+    plain = Plain(document)
+    errors = list(plain.errors)
+    try:
+        # Strict JSON: "5" is no number, while lists become tuples and text becomes instants.
+        sink = _SINK.validate_json(json.dumps(plain.document), strict=True, by_alias=True, by_name=False)
+    except ValidationError as error:
+        errors += map(field_error, error.errors(include_url=False))
+    errors += [late for late in not_built(plain.document) if not _covered(late.path, errors)]
+    if errors:
+        raise SpecError(_first_of_each(errors))
+    return sink
+
+
+def to_document(sink: S3Sink) -> dict[str, Any]:
+    """The manifest of a sink, defaults written out."""
+    document: dict[str, Any] = _SINK.dump_python(sink, mode="json", by_alias=True, exclude_none=True)
+    return document
+
+
+def _covered(path: str, errors: Iterable[FieldError]) -> bool:
+    return any(path == error.path or path.startswith(f"{error.path}.") for error in errors)
+
+
+def _first_of_each(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    first: dict[str, FieldError] = {}
+    for error in errors:
+        first.setdefault(error.path, error)
+    return tuple(first.values())

@@ -1,0 +1,128 @@
+"""The resource itself: metadata and the whole spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic.dataclasses import dataclass
+
+from s3sink_job.spec.destination import Destination
+from s3sink_job.spec.errors import Errors
+from s3sink_job.spec.flush import Flush
+from s3sink_job.spec.format import Format
+from s3sink_job.spec.layout import Layout
+from s3sink_job.spec.model import CONFIG, LENIENT
+from s3sink_job.spec.problems import Refusal
+from s3sink_job.spec.routes import Route
+from s3sink_job.spec.schedule import Schedule
+from s3sink_job.spec.source import FromEarliest, Source, StartingOffsets
+from s3sink_job.spec.spark import Spark
+from s3sink_job.spec.texts import Label, SinkName, Text
+
+State = Literal["Running", "Paused", "Stopped"]
+Run = Literal["Continuous", "Once", "Scheduled"]
+Mode = Literal["Append", "FullRefresh"]
+Delivery = Literal["ExactlyOnce", "AtLeastOnce"]
+NullValues = Literal["Write", "Skip", "Fail", "Separate"]
+
+
+@dataclass(frozen=True, kw_only=True, config=LENIENT)
+class Metadata:
+    name: SinkName
+    namespace: Label = "default"
+    uid: str = ""
+    generation: Annotated[int, Field(ge=0)] = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Reset:
+    nonce: Text
+    to: StartingOffsets = FromEarliest()
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Transform:
+    where: Text | None = None
+    select: Annotated[tuple[Text, ...] | None, Field(min_length=1, validate_default=True)] = None
+
+    @field_validator("select")
+    @classmethod
+    def _does_something(cls, select: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if select is None and info.data.get("where", "") is None:
+            raise Refusal("must be set, unless where is", show=False)
+        return select
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Spec:
+    source: Source
+    destination: Destination
+    state: State = "Running"
+    run: Run = "Continuous"
+    schedule: Annotated[Schedule | None, Field(validate_default=True)] = None
+    mode: Mode = "Append"
+    reset: Reset | None = None
+    layout: Layout = Layout()
+    format: Format = Format()
+    flush: Flush = Flush()
+    delivery: Delivery = "ExactlyOnce"
+    null_values: NullValues = "Write"
+    transform: Transform | None = None
+    routes: tuple[Route, ...] = ()
+    errors: Annotated[Errors, Field(validate_default=True)] = Errors()
+    spark: Spark = field(default_factory=Spark)
+
+    @field_validator("destination")
+    @classmethod
+    def _no_topic_in_the_state(cls, destination: Destination, info: ValidationInfo) -> Destination:
+        source: Source | None = info.data.get("source")
+        if source is None or destination.prefix:
+            return destination
+        folder = destination.state_prefix.split("/")[0]
+        if folder in source.topics:
+            message = f"must be set, since the topic {folder} would share its folder with statePrefix"
+            raise Refusal(message, at=("prefix",), show=False)
+        return destination
+
+    @field_validator("schedule")
+    @classmethod
+    def _schedule_of_a_scheduled_run(cls, schedule: str | None, info: ValidationInfo) -> str | None:
+        run = info.data.get("run")
+        if schedule is None and run == "Scheduled":
+            raise Refusal('must be set, since run is Scheduled, such as "0 * * * *"', show=False)
+        if schedule is not None and run in {"Continuous", "Once"}:
+            raise Refusal(f"is only for run: Scheduled, and run is {run}", show=False)
+        return schedule
+
+    @field_validator("mode")
+    @classmethod
+    def _full_refresh_ends(cls, mode: str, info: ValidationInfo) -> str:
+        if mode == "FullRefresh" and info.data.get("run") == "Continuous":
+            raise Refusal("FullRefresh needs run: Once or Scheduled, and run is Continuous", show=False)
+        return mode
+
+    @field_validator("errors")
+    @classmethod
+    def _missing_values_have_a_place(cls, errors: Errors, info: ValidationInfo) -> Errors:
+        layout: Layout | None = info.data.get("layout")
+        if layout and layout.on_missing_value == "DeadLetter" and errors.dead_letter is None:
+            raise Refusal("must be set, since layout.onMissingValue is DeadLetter", at=("deadLetter",), show=False)
+        return errors
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class S3Sink:
+    api_version: Literal["s3sink.dev/v1alpha1"]
+    kind: Literal["S3Sink"]
+    metadata: Metadata
+    spec: Spec
+
+    @property
+    def id(self) -> str:
+        """`<namespace>/<name>`, as state, logs and metrics call it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"

@@ -1,0 +1,55 @@
+"""`spec.spark`: the pods the job runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+from pydantic.dataclasses import dataclass
+
+from s3sink_job.spec.model import CONFIG
+from s3sink_job.spec.quantities import Cpu, Quantity, size_between
+from s3sink_job.spec.sparkconf import ConfName, ConfValue
+from s3sink_job.spec.texts import matching
+
+SparkMode = Literal["Local", "Cluster"]
+Cores = Annotated[int, Field(ge=1, le=1024)]
+# `memory: 2` is two bytes, and means a forgotten unit.
+Memory = Annotated[Quantity, size_between("512Mi")]
+Spill = Annotated[Quantity, size_between("64Mi")]
+PodTemplate = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Driver:
+    cores: Cores = 1
+    cpu_request: Cpu = "500m"
+    memory: Memory = 2 * 2**30
+    spill: Spill = 10 * 2**30
+    pod_template: PodTemplate = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Executor:
+    instances: Annotated[int, Field(ge=1, le=10_000)] = 2
+    cores: Cores = 1
+    cpu_request: Cpu = "250m"
+    memory: Memory = 2 * 2**30
+    spill: Spill = 10 * 2**30
+    pod_template: PodTemplate = field(default_factory=dict)
+    scale_to_zero: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Spark:
+    mode: SparkMode = "Local"
+    image: Annotated[str, matching(r"[A-Za-z0-9][\w.:/@-]*|", "an image reference", longest=512)] = ""
+    driver: Driver = field(default_factory=Driver)
+    executor: Executor = field(default_factory=Executor)
+    conf: Mapping[ConfName, ConfValue] = field(default_factory=dict)
+    service_account_name: Annotated[
+        str, matching(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?", "a ServiceAccount's name", longest=253)
+    ] = ""
+    service_account_annotations: Mapping[str, str] = field(default_factory=dict)

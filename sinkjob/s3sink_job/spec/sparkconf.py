@@ -1,0 +1,59 @@
+"""Spark settings in the resource: what could take over the pod, or undo the protocol, is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from s3sink_job.spec.problems import Refusal
+from s3sink_job.spec.texts import has_user_info
+
+_POD = "could take over the pod and is refused; leave it out"
+_CODE = "would load code into Spark and is refused; leave it out"
+_OURS = "is set by the sink itself; leave it out"
+_SECRET = "may hold a secret and is refused; leave it out"  # noqa: S105
+
+# Matched against the key in lower case.
+_REFUSED: tuple[tuple[str, str], ...] = (
+    (r"spark\.driver\..*", "is set from spec.spark.driver; use its fields instead"),
+    (r"spark\.(kubernetes|yarn|mesos|deploy|worker|history)\..*", _POD),
+    (r".*\.pod\.template.*|.*podtemplate.*", _POD),
+    (r"spark\.executorenv\..*|.*\.discoveryscript|spark\.r\..*|spark\.pyspark\..*", _POD),
+    (r"spark\.python\..*(daemon|module).*", _CODE),
+    (r"spark\.(jars|files|archives|plugins)(\..*)?|.*\.pyfiles", _CODE),
+    (r".*javaoptions|spark\.executor\.extra.*|.*extra(listeners|classpath|librarypath)", _CODE),
+    (r".*(\.extensions|\.filters|listeners|\.catalogimplementation)|spark\.sql\.(catalog|hive)\..*", _CODE),
+    (r"spark\.(serializer|closure\.serializer|kryo\..*|shuffle\.manager|shuffle\.sort\.io.*)", _CODE),
+    (r".*\.(class|classes|impl|registrator|initializer)|spark\.(hadoop|metrics|connect)\..*", _CODE),
+    (r".*(password|passphrase|secret|token|credential|private.?key|access.?key).*", _SECRET),
+    (r"spark\.(master|home|local\.dir|submit\..*|app\..*|redaction\..*|sql\.redaction\..*)", _OURS),
+    (r"spark\.(speculation(\..*)?|sql\.adaptive\.enabled|logconf|ui\..*|eventlog\..*)", _OURS),
+)
+_COMPILED = tuple((re.compile(pattern), why) for pattern, why in _REFUSED)
+_NAME = re.compile(r"spark\.[A-Za-z0-9._-]+", re.ASCII)
+
+
+def refused_conf(key: str) -> str | None:
+    """Why this Spark setting may not be set, or None."""
+    if not _NAME.fullmatch(key):
+        return "must be the name of a Spark setting, which starts with spark."
+    return next((why for pattern, why in _COMPILED if pattern.fullmatch(key.lower())), None)
+
+
+def _name(key: str) -> str:
+    refused = refused_conf(key)
+    if refused:
+        raise Refusal(refused, show=False)
+    return key
+
+
+def _value(value: str) -> str:
+    if has_user_info(value):
+        raise Refusal("must not hold a URL with a user or password", show=False)
+    return value
+
+
+ConfName = Annotated[str, AfterValidator(_name)]
+ConfValue = Annotated[str, AfterValidator(_value)]
