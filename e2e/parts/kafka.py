@@ -68,11 +68,19 @@ class KafkaBroker:
     `config` overrides server properties.
     """
 
-    def __init__(self, *, secure: bool = False, config: Mapping[str, str] | None = None, heap: str = "512m") -> None:
+    def __init__(
+        self,
+        *,
+        secure: bool = False,
+        config: Mapping[str, str] | None = None,
+        heap: str = "512m",
+        port: int | None = None,
+    ) -> None:
         self._config = dict(config or {})
         self._heap = heap
         self._dir = Path(tempfile.mkdtemp(prefix="s3sink-kafka-"))
         self._port, self._controller_port, self._secure_port = free_ports(3)
+        self._port = port or self._port
         self._secure = _secure_listener(self._dir, self._secure_port) if secure else None
         self._process: Process | None = None
         self._admin: AdminClient | None = None

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -87,7 +88,21 @@ class StripHeaders:
         object.__setattr__(self, "names", frozenset(name.lower() for name in names))
 
 
-Action = DropResponse | Refuse | Status | Delay | StripHeaders
+@dataclass(frozen=True)
+class Call:
+    """Call a function while the request is held: `before` it is forwarded, or `after` the server's answer and
+    before ours; `then` goes on as another action would.
+
+    A test can kill or freeze the client at exactly this request, or keep the request back for a while. It was
+    received whole before `before` is called, so it can still arrive when the client is dead.
+    """
+
+    before: Callable[[Request], object] | None = None
+    after: Callable[[Request], object] | None = None
+    then: DropResponse | Refuse | Status | None = None
+
+
+Action = DropResponse | Refuse | Status | Delay | StripHeaders | Call
 Predicate = Callable[[Request], bool]
 
 
@@ -107,12 +122,22 @@ def request_is(method: str | None = None, path: str = "", query: str = "", heade
 
 @dataclass
 class Rule:
-    """A fault in place: `hits` counts the requests it met. Made by `FaultProxy.on`."""
+    """A fault in place: `hits` counts the requests it met, without those it let pass. Made by `FaultProxy.on`."""
 
     predicate: Predicate
     action: Action
     times: int | None
+    skip: int = 0
     hits: int = 0
+
+    def meets(self, request: Request) -> bool:
+        if (self.times is not None and self.hits >= self.times) or not self.predicate(request):
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        self.hits += 1
+        return True
 
 
 class Logged(NamedTuple):
@@ -134,14 +159,7 @@ class _Faults:
 
     def take(self, request: Request) -> list[Action]:
         with self.lock:
-            hit = [
-                rule
-                for rule in self.rules
-                if (rule.times is None or rule.hits < rule.times) and rule.predicate(request)
-            ]
-            for rule in hit:
-                rule.hits += 1
-            return [rule.action for rule in hit]
+            return [rule.action for rule in self.rules if rule.meets(request)]
 
     def note(self, request: Request, status: int | None) -> None:
         with self.lock:
@@ -176,9 +194,9 @@ class FaultProxy:
         with self._faults.lock:
             return list(self._faults.log)
 
-    def on(self, predicate: Predicate, action: Action, times: int | None = None) -> Rule:
-        """Adds a fault for matching requests, the first `times` of them or all."""
-        rule = Rule(predicate, action, times)
+    def on(self, predicate: Predicate, action: Action, times: int | None = None, skip: int = 0) -> Rule:
+        """Adds a fault for matching requests: lets `skip` of them pass, then meets `times` or all."""
+        rule = Rule(predicate, action, times, skip)
         with self._faults.lock:
             self._faults.rules.append(rule)
         return rule
@@ -228,6 +246,7 @@ class _Handler(BaseHTTPRequestHandler):
     target: tuple[str, int]
     shared: _Faults
     _noted = False
+    _received: list[bytes] | None = None
 
     def handle_expect_100(self) -> bool:
         return True  # decided in `_serve`: a refused request gets no "go on"
@@ -241,8 +260,12 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.command, path, query, headers)
         self._noted = False
+        self._received = None
+        actions = self.shared.take(request)
         try:
-            self._answer(request, target, self.shared.take(request))
+            if any(isinstance(action, Call) and action.before for action in actions):
+                self._received = list(self._body())
+            self._answer(request, target, actions)
         except (OSError, http.client.HTTPException):
             self._hang_up(request)
 
@@ -256,13 +279,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, request: Request, target: str, actions: list[Action]) -> None:
         stripped: frozenset[str] = frozenset()
-        after = 0.0
-        for action in actions:
+        later: list[Callable[[], object]] = []
+        drop = False
+        for action in _unfold(actions, request):
             match action:
                 case Delay(seconds, after=False):
                     time.sleep(seconds)
                 case Delay(seconds):
-                    after += seconds
+                    later.append(partial(time.sleep, seconds))
+                case Call(after=after) if after is not None:
+                    later.append(partial(after, request))
                 case StripHeaders(names):
                     stripped |= names
                 case Refuse():
@@ -272,16 +298,17 @@ class _Handler(BaseHTTPRequestHandler):
                     self._fail(request, code, s3_code)
                     return
                 case DropResponse():
-                    pass
+                    drop = True
         upstream = http.client.HTTPConnection(*self.target, timeout=self.timeout)
         try:
             self._forward(upstream, request, target, stripped)
             response = upstream.getresponse()
-            if any(isinstance(action, DropResponse) for action in actions):
+            for call in later:
+                call()
+            if drop:
                 response.read()
                 self._hang_up(request)
                 return
-            time.sleep(after)
             self._note(request, response.status)
             self._pass_on(response)
         finally:
@@ -304,6 +331,9 @@ class _Handler(BaseHTTPRequestHandler):
             upstream.send(b"0\r\n\r\n")
 
     def _body(self) -> Iterator[bytes]:
+        if self._received is not None:
+            yield from self._received
+            return
         if "100-continue" in self.headers.get("Expect", "").lower():
             self.send_response_only(100)
             self.end_headers()
@@ -363,6 +393,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def _unfold(actions: list[Action], request: Request) -> Iterator[Action]:
+    """Makes the calls due now, each in its place, and puts what follows a call behind it."""
+    for action in actions:
+        if isinstance(action, Call) and action.before is not None:
+            action.before(request)
+        yield action
+        if isinstance(action, Call) and action.then is not None:
+            yield action.then
 
 
 def _is_chunked(headers: Message) -> bool:

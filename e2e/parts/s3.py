@@ -36,9 +36,9 @@ class S3Server:
     name: str
     region = "us-east-1"
 
-    def __init__(self) -> None:
+    def __init__(self, *, port: int | None = None) -> None:
         self._dir = Path(tempfile.gettempdir()) / f"s3sink-{self.name}-{secrets.token_hex(6)}"
-        (self.port,) = free_ports(1)
+        self.port = port or free_ports(1)[0]
         self.access_key = "s3sink"
         self.secret_key = secrets.token_urlsafe(18)
         self._process: Process | None = None
@@ -152,10 +152,10 @@ class Moto(S3Server):
         return [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(self.port)], {}
 
 
-def best_s3(*, build: bool = True) -> S3Server:
+def best_s3(*, build: bool = True, port: int | None = None) -> S3Server:
     """versitygw where it is built already or, unless `build` is off, Go can build it; Moto otherwise."""
     ready = _versitygw_entry().is_dir() or (build and shutil.which("go"))
-    return Versitygw() if ready else Moto()
+    return Versitygw(port=port) if ready else Moto(port=port)
 
 
 def versitygw_program() -> Path:

@@ -41,6 +41,10 @@ def run(
     grace: Annotated[
         float, typer.Option(envvar="S3SINK_GRACE", help="Seconds to finish a flush in after SIGTERM.")
     ] = 30.0,
+    status_file: Annotated[
+        Path | None,
+        typer.Option(envvar="S3SINK_STATUS_FILE", help="Where the last status goes, as JSON, when the run ends."),
+    ] = None,
     json_logs: Annotated[
         bool | None, typer.Option("--json-logs/--short-logs", help="Default: JSON unless on a terminal.")
     ] = None,
@@ -51,7 +55,9 @@ def run(
     with opened(file, secrets) as given:
         if once:
             given = replace(given, sink=replace(given.sink, spec=replace(given.sink.spec, run="Once")))
-        code = run_sink(given, listen=listen, grace=grace, json_logs=json_logs, cluster=cluster_id())
+        code = run_sink(
+            given, listen=listen, grace=grace, json_logs=json_logs, cluster=cluster_id(), status_file=status_file
+        )
     raise typer.Exit(code)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 
@@ -17,7 +19,15 @@ from s3sink_job.report.server import serve
 from s3sink_job.report.terminal import watching
 
 
-def run_sink(given: Opened, *, listen: str, grace: float, json_logs: bool | None, cluster: str) -> int:
+def run_sink(
+    given: Opened,
+    *,
+    listen: str,
+    grace: float,
+    json_logs: bool | None,
+    cluster: str,
+    status_file: Path | None,
+) -> int:
     on_terminal = sys.stderr.isatty()
     logs.set_up(json_lines=not on_terminal if json_logs is None else json_logs)
     sink = given.sink
@@ -44,3 +54,5 @@ def run_sink(given: Opened, *, listen: str, grace: float, json_logs: bool | None
         return FAILED
     finally:
         server.shutdown()
+        if status_file is not None:
+            status_file.write_text(json.dumps(reporter.status(), indent=1))

@@ -6,6 +6,7 @@ what is kept between steps is only what makes the next one cheaper.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
-from s3sink_job.spec import FromTimestamp, S3Sink
+from s3sink_job.spec import FromTimestamp, Retries, S3Sink
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from s3sink_job.stores.probe import probe
@@ -36,6 +37,11 @@ from s3sink_job.stores.probe import probe
 LOOK_AGAIN = 30.0
 """Seconds until a cause that only a person can mend is looked at again."""
 ADOPT = "s3sink.dev/adopt-from"
+
+
+def backoff(retries: Retries, attempts: int) -> float:
+    """Seconds until the next attempt: doubling from `backoff`, capped, spread so that drivers do not meet."""
+    return min(retries.max_backoff, retries.backoff * 2.0 ** min(attempts - 1, 30)) * random.uniform(0.5, 1.0)
 
 
 @dataclass
@@ -143,7 +149,7 @@ class Driver:
     @property
     def finished(self) -> bool:
         """`run: Once`: everything that was there at the start is published, but for what is blocked."""
-        if self.drain_to is None or self.state is None or self._unnoted:
+        if self.drain_to is None or self.state is None or self.state.publishing is not None or self._unnoted:
             return False
         blocked = {at for at in self._problems if not self._will_retry(at)}
         return drained(self.state, {at: end for at, end in self.drain_to.items() if at not in blocked})
@@ -152,9 +158,14 @@ class Driver:
     def problems(self) -> Mapping[TopicPartition, Problem]:
         return self._problems
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether what is left behind is only what kept failing for causes that may pass."""
+        return all(at in self._holds and self._holds[at].attempts for at in self._problems)
+
     def _will_retry(self, at: TopicPartition) -> bool:
         hold = self._holds.get(at)
-        return hold is not None and hold.attempts > 0
+        return hold is not None and 0 < hold.attempts <= self.spec.errors.retries.max
 
     def _poll(self) -> float:
         """How often Kafka is asked for its offsets: often enough for the interval, never a burden."""
@@ -215,12 +226,13 @@ class Driver:
         self.reporter.observed(state, contact.seen, since, self._problems, next_due, self.clock())
 
     def _well(self) -> None:
-        if self._problems:
-            _, problem = next(iter(sorted(self._problems.items())))
-            self.reporter.phase("Degraded", problem.message)
-            return
-        self.reporter.phase("Running", "the driver runs")
-        self.reporter.well()
+        lasting = [problem for at, problem in sorted(self._problems.items()) if not self._will_retry(at)]
+        if lasting:
+            self.reporter.phase("Degraded", lasting[0].message)
+        else:
+            self.reporter.phase("Running", "the driver runs")
+        if not self._problems:
+            self.reporter.well()
 
     def _flush(self, state: State, slices: tuple[Slice, ...]) -> None:
         self._began = self.clock()
@@ -311,23 +323,22 @@ class Driver:
                 logs.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
 
     def _take_failures(self, results: list[SliceResult]) -> None:
-        """Holds the partitions that failed. If every one failed for a passing cause, the flush failed."""
-        failed = [(r, r.failure) for r in results if r.failure is not None]
-        if failed and len(failed) == len(results) and all(f.retryable for _, f in failed):
-            raise TransientError(failed[0][1].message, reason=failed[0][1].reason)
+        """Holds each partition that failed for a while of its own; the others go on."""
         retries = self.spec.errors.retries
         for result in results:
-            if result.failure is None:
-                self._holds.pop(result.slice.at, None)
-        for result, failure in failed:
-            before = self._holds.get(result.slice.at)
+            at, failure = result.slice.at, result.failure
+            before = self._holds.pop(at, None)
+            if failure is None:
+                continue
             attempts = (before.attempts if before else 0) + 1 if failure.retryable else 0
-            wait = min(retries.max_backoff, retries.backoff * 2 ** min(attempts, 30)) if attempts else LOOK_AGAIN
+            wait = backoff(retries, attempts) if failure.retryable else LOOK_AGAIN
             problem = Problem(failure.reason, failure.message)
-            self._holds[result.slice.at] = Hold(self.clock() + wait, attempts, problem)
+            self._holds[at] = Hold(self.clock() + wait, attempts, problem)
             error = TransientError if failure.retryable else FinalError
             self.reporter.failed(error(failure.message, reason=failure.reason), self.clock() + wait)
-            logs.warning("a slice stopped", reason=failure.reason, message_=failure.message)
+            logs.warning(
+                "a slice stopped", slice=result.slice, reason=failure.reason, cause=failure.message, retry_in=wait
+            )
 
     def _manifest(
         self,

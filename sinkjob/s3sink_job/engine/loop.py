@@ -6,13 +6,12 @@ main thread while the loop waits for it.
 
 from __future__ import annotations
 
-import random
 import signal
 from types import FrameType
 
 from pyspark import InheritableThread
 
-from s3sink_job.engine.driver import LOOK_AGAIN, Driver
+from s3sink_job.engine.driver import LOOK_AGAIN, Driver, backoff
 from s3sink_job.errors import FencedError, S3SinkError
 from s3sink_job.report import logs
 
@@ -87,7 +86,7 @@ class Loop:
             _, problem = next(iter(sorted(self.driver.problems.items())))
             reporter.phase("Failed", problem.message)
             logs.warning("ended with partitions left behind", reason=problem.reason, cause=problem.message)
-            return FINAL
+            return FAILED if self.driver.gave_up else FINAL
         reporter.well()
         reporter.phase("Completed", "everything that was there at the start is in the bucket")
         return DONE
@@ -108,8 +107,7 @@ class Loop:
         self._failures += 1
         wait = LOOK_AGAIN
         if error.retryable:
-            wait = min(retries.max_backoff, retries.backoff * 2 ** min(self._failures - 1, 30))
-            wait *= random.uniform(0.5, 1.0)
+            wait = backoff(retries, self._failures)
         self.driver.reporter.failed(error, self.driver.clock() + wait)
         if not error.retryable:
             self.driver.reporter.phase("Failed", str(error))

@@ -28,7 +28,8 @@ class Short(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         mark = "" if record.levelno < logging.WARNING else f"{record.levelname}: "
-        text = f"{time} {mark}{record.getMessage()}"
+        fields = "".join(f" {key}={value}" for key, value in getattr(record, FIELDS, {}).items())
+        text = f"{time} {mark}{record.getMessage()}{fields}"
         return text + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 

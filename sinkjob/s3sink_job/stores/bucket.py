@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from s3sink_job.stores.errors import NO_OBJECT, NoSuchUpload, PreconditionFailed, translate
+from s3sink_job.stores.errors import NO_OBJECT, NO_OBJECT_FOR_HEAD, NoSuchUpload, PreconditionFailed, translate
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -109,7 +109,7 @@ class Bucket:
             try:
                 answer = self.client.get_object(Bucket=self.name, Key=key)
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in NO_OBJECT:
+                if error.response.get("Error", {}).get("Code") == NO_OBJECT:
                     return None
                 raise
             return answer["Body"].read(), answer["ETag"]
@@ -121,7 +121,7 @@ class Bucket:
             try:
                 answer = self.client.head_object(Bucket=self.name, Key=key)
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in NO_OBJECT:
+                if error.response.get("Error", {}).get("Code") in NO_OBJECT_FOR_HEAD:
                     return None
                 raise
             metadata = {k.lower(): v for k, v in answer["Metadata"].items()}

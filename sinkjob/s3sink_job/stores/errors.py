@@ -12,8 +12,12 @@ from botocore.exceptions import (
 
 from s3sink_job.errors import FinalError, S3SinkError, TransientError
 
-DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403", "Forbidden"}
-NO_OBJECT = {"NoSuchKey", "404", "NotFound"}
+DENIED = {
+    *("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403", "Forbidden"),
+    "XAdminUserNotFound",  # versitygw's word for an unknown access key, with the status 404
+}
+NO_OBJECT = "NoSuchKey"
+NO_OBJECT_FOR_HEAD = {NO_OBJECT, "404", "NotFound"}
 FAILED_CONDITION = {"PreconditionFailed", "412"}
 CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
 FINAL_STATUS = range(400, 500)

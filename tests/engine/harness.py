@@ -1,0 +1,213 @@
+"""A sink in this process: the real driver on one shared Spark session, with real Kafka and a real S3 server.
+
+What arrived is read back by means that share nothing with the product: a plain consumer and a plain S3
+client. Processes that are killed are the business of tests/crash.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import zstandard
+from botocore.config import Config
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.s3 import S3Server
+from s3sink_job.cli.context import LOCAL_CLUSTER
+from s3sink_job.engine.driver import Driver
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.verify import Report, verify
+from s3sink_job.errors import S3SinkError
+from s3sink_job.flush.state import Owner
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.kafka.properties import connection
+from s3sink_job.report.reporter import Reporter
+from s3sink_job.secrets import Secrets, write_secrets
+from s3sink_job.spec import S3Sink, parse
+from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.stores.client import open_bucket
+
+PATIENCE = 60.0
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if nested else value
+    return result
+
+
+@dataclass
+class World:
+    """Makes sinks on one topic and one bucket."""
+
+    kafka: KafkaBroker
+    s3: S3Server
+    spark: SparkSession
+    bucket: str
+    topic: str
+    folder: Path
+    drivers: list[Driver] = field(default_factory=list)
+    endpoint: str = ""
+    """What the sinks are told: the server itself unless a proxy stands before it."""
+
+    def document(self, **spec: Any) -> dict[str, Any]:
+        base = {
+            "source": {"bootstrapServers": self.kafka.bootstrap, "topics": [self.topic]},
+            "destination": {
+                "bucket": self.bucket,
+                "prefix": "raw",
+                "endpoint": self.endpoint or self.s3.endpoint,
+                "region": self.s3.region,
+                "credentials": {"secretRef": {"name": "s3"}},
+            },
+            "format": {"type": "Json"},
+            "flush": {"records": 1000, "interval": "1h"},
+            "run": "Once",
+            "errors": {"requestRetries": {"max": 2, "backoff": "10ms"}},
+            "spark": {"driver": {"cores": 2}},
+        }
+        return {
+            "apiVersion": "s3sink.dev/v1alpha1",
+            "kind": "S3Sink",
+            "metadata": {"name": "sink"},
+            "spec": merged(base, spec),
+        }
+
+    def secrets(self, **more: Mapping[str, bytes]) -> Secrets:
+        s3 = {"AWS_ACCESS_KEY_ID": self.s3.access_key.encode(), "AWS_SECRET_ACCESS_KEY": self.s3.secret_key.encode()}
+        return write_secrets(self.folder / "secrets", {"s3": s3, **more})
+
+    def driver(
+        self,
+        *,
+        secrets: Secrets | None = None,
+        annotations: Mapping[str, str] | None = None,
+        cluster: str = LOCAL_CLUSTER,
+        clock: Callable[[], float] = time.time,
+        **spec: Any,
+    ) -> Driver:
+        document = self.document(**spec)
+        document["metadata"]["annotations"] = dict(annotations or {})
+        sink = parse(document)
+        driver = Driver(
+            *(sink, secrets or self.secrets(), self.spark, Reporter()),
+            cluster=cluster,
+            stop=threading.Event(),
+            clock=clock,
+        )
+        self.drivers.append(driver)
+        return driver
+
+    def drain(self, driver: Driver | None = None, **spec: Any) -> Driver:
+        """Runs a `run: Once` sink to its end."""
+        driver = driver or self.driver(**spec)
+        deadline = time.monotonic() + PATIENCE
+        while not driver.finished:
+            assert time.monotonic() < deadline, f"not finished: {driver.problems} {driver.reporter.status()}"
+            driver.step()
+        return driver
+
+    def produce(self, values: list[Any], partition: int | None = 0, topic: str | None = None) -> None:
+        raw = [v if isinstance(v, bytes) or v is None else json.dumps(v).encode() for v in values]
+        self.kafka.produce(topic or self.topic, [(None, v, None, None) for v in raw], partition)
+
+    def client(self) -> Any:
+        return boto3.client(
+            "s3",
+            endpoint_url=self.s3.endpoint,
+            aws_access_key_id=self.s3.access_key,
+            aws_secret_access_key=self.s3.secret_key,
+            region_name=self.s3.region,
+            config=Config(s3={"addressing_style": "path"}),
+        )
+
+    def objects(self, prefix: str = "raw/") -> list[str]:
+        answer = self.client().list_objects_v2(Bucket=self.bucket, Prefix=prefix)
+        return [o["Key"] for o in answer.get("Contents", [])]
+
+    def content(self, key: str) -> bytes:
+        body: bytes = self.client().get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        if key.endswith(".gz"):
+            return gzip.decompress(body)
+        if key.endswith(".zst"):
+            return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+        return body
+
+    def lines(self, partition: int | None = None, topic: str | None = None) -> list[str]:
+        """Every line in the bucket, in order of keys."""
+        below = f"raw/{topic or self.topic}/" + ("" if partition is None else f"{partition}/")
+        return [line for key in self.objects(below) for line in self.content(key).decode().splitlines()]
+
+    def rows(self, partition: int | None = None, topic: str | None = None) -> list[Any]:
+        return [json.loads(line) for line in self.lines(partition, topic)]
+
+    def consumed(self, topic: str | None = None) -> dict[tuple[int, int], bytes | None]:
+        """What an independent, read-committed consumer sees: (partition, offset) → value."""
+        return consume(self.kafka.bootstrap, topic or self.topic)
+
+    def state(self) -> dict[str, Any]:
+        key = ".s3sink/default/sink/state.json"
+        return json.loads(self.client().get_object(Bucket=self.bucket, Key=key)["Body"].read())
+
+    def verify(self, driver: Driver) -> Report:
+        sink: S3Sink = driver.sink
+        retries = sink.spec.errors.request_retries
+        bucket: Bucket = open_bucket(sink.spec.destination, driver.secrets, Retrying(retries.max, retries.backoff))
+        ledger = Ledger(bucket, ".s3sink/default/sink", Owner(LOCAL_CLUSTER, "default", "sink"), conditional=True)
+        properties = connection(sink.spec.source, driver.secrets)
+        admin = Admin(self.spark._jvm, properties)
+        try:
+            return verify(sink, driver.secrets, bucket, ledger, self.spark, admin, properties)
+        finally:
+            admin.close()
+
+
+def consume(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes | None]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "independent",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    found: dict[tuple[int, int], bytes | None] = {}
+    try:
+        partitions = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+        at_end: set[int] = set()
+        deadline = time.monotonic() + PATIENCE
+        while len(at_end) < len(partitions):
+            assert time.monotonic() < deadline
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if message.error():
+                at_end.add(message.partition())
+            else:
+                found[message.partition(), message.offset()] = message.value()
+    finally:
+        consumer.close()
+    return found
+
+
+def failure_of(act: Callable[[], Any]) -> S3SinkError:
+    try:
+        act()
+    except S3SinkError as error:
+        return error
+    raise AssertionError("it should have been refused")

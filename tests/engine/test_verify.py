@@ -1,0 +1,122 @@
+"""A proof is worth something only if it fails when something is wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from s3sink_job.engine.driver import Driver
+from tests.engine.harness import World
+from tests.engine.test_kafka_history import delete_records
+
+
+@pytest.fixture
+def written(world: World) -> tuple[World, Driver]:
+    world.kafka.create_topic(world.topic)
+    world.produce([{"n": n} for n in range(25)])
+    return world, world.drain(flush={"records": 10})
+
+
+def replace_object(world: World, key: str, body: bytes) -> None:
+    client = world.client()
+    metadata = client.head_object(Bucket=world.bucket, Key=key)["Metadata"]
+    client.put_object(Bucket=world.bucket, Key=key, Body=body, Metadata=metadata)
+
+
+def found(world: World, driver: Driver) -> dict[str, Any]:
+    return world.verify(driver).to_doc()
+
+
+def test_all_is_well_with_what_a_run_wrote(written: tuple[World, Driver]) -> None:
+    doc = found(*written)
+    assert {k: doc[k] for k in ("ok", "records", "missing", "duplicates", "gaps")} == {
+        "ok": True,
+        "records": 25,
+        "missing": 0,
+        "duplicates": 0,
+        "gaps": 0,
+    }
+
+
+def test_a_deleted_object_is_missing_records(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    world.client().delete_object(Bucket=world.bucket, Key=world.objects()[1])
+    doc = found(world, driver)
+    assert (doc["ok"], doc["missing"], doc["duplicates"]) == (False, 10, 0)
+
+
+def test_a_changed_record_is_found_even_if_the_size_is_the_same(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    key = world.objects()[0]
+    replace_object(world, key, world.content(key).replace(b'{"n": 3}', b'{"n": 4}'))
+    doc = found(world, driver)
+    assert (doc["ok"], doc["missing"], doc["duplicates"]) == (False, 1, 1)
+    assert any(key in finding for finding in doc["findings"])
+
+
+def test_a_shortened_object_is_found(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    key = world.objects()[0]
+    replace_object(world, key, b"".join(world.content(key).splitlines(keepends=True)[:7]))
+    assert found(world, driver)["missing"] == 3
+
+
+def test_records_twice_in_one_object_are_found(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    key = world.objects()[0]
+    replace_object(world, key, world.content(key) + b'{"n": 0}\n')
+    assert found(world, driver)["duplicates"] == 1
+
+
+def test_records_in_another_order_are_found(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    key = world.objects()[0]
+    replace_object(world, key, b"".join(reversed(world.content(key).splitlines(keepends=True))))
+    assert not found(world, driver)["ok"]
+
+
+def test_an_object_of_ours_that_no_flush_lists_is_found(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    client, key = world.client(), world.objects()[0]
+    metadata = client.head_object(Bucket=world.bucket, Key=key)["Metadata"]
+    copy = key.replace(".jsonl", "-copy.jsonl")
+    client.put_object(Bucket=world.bucket, Key=copy, Body=b"{}\n", Metadata=metadata)
+    doc = found(world, driver)
+    assert (doc["ok"], doc["unlisted"]) == (False, 1)
+
+
+def test_a_stranger_in_our_folder_is_none_of_our_business(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    world.client().put_object(Bucket=world.bucket, Key=f"raw/{world.topic}/0/_SUCCESS", Body=b"")
+    assert found(world, driver)["ok"]
+
+
+@pytest.mark.parametrize(("change", "missing", "duplicates"), [(+5, 5, 0), (-5, 0, 10)])
+def test_ranges_that_do_not_join_up_to_the_state_are_found(
+    written: tuple[World, Driver], change: int, missing: int, duplicates: int
+) -> None:
+    world, driver = written
+    state = world.state()
+    state["topics"][world.topic]["partitions"]["0"]["start"] -= change
+    world.client().put_object(
+        Bucket=world.bucket, Key=".s3sink/default/sink/state.json", Body=json.dumps(state).encode()
+    )
+    doc = found(world, driver)
+    assert (doc["ok"], doc["missing"], doc["duplicates"]) == (False, missing, duplicates)
+
+
+def test_objects_whose_records_expired_are_still_counted(written: tuple[World, Driver]) -> None:
+    world, driver = written
+    delete_records(world, before=15)
+    doc = found(world, driver)
+    assert (doc["ok"], doc["records"], doc["unchecked"]) == (True, 25, 2)
+    key = world.objects()[0]
+    replace_object(world, key, world.content(key)[:-9])
+    assert found(world, driver)["missing"] == 1
+
+
+def test_nothing_written_yet_is_well(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    assert found(world, world.driver())["records"] == 0
