@@ -25,7 +25,7 @@ class Secrets:
             )
         # Kubernetes keeps the real files behind dot-dot names; the visible keys are links to them.
         files = [f for f in sorted(folder.iterdir()) if f.is_file() and not f.name.startswith("..")]
-        return {f.name: f.read_text(encoding="utf-8").rstrip("\n") for f in files}
+        return {f.name: _text(name, f) for f in files}
 
     def key(self, name: str, *keys: str) -> str:
         """The first of `keys` that the secret holds."""
@@ -34,6 +34,15 @@ class Secrets:
             if key in content:
                 return content[key]
         raise FinalError(f"Secret {name!r} lacks the key {keys[0]!r}", reason="SecretKeyMissing")
+
+
+def _text(name: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\n")
+    except UnicodeDecodeError:
+        raise FinalError(
+            f"Secret {name!r}, key {file.name!r}: not text; give certificates and keys as PEM", reason="SecretNotText"
+        ) from None
 
 
 def write_secrets(folder: Path, secrets: Mapping[str, Mapping[str, bytes]]) -> Secrets:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as At
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from s3sink_job.errors import FinalError
 from tests.engine.harness import World, failure_of
@@ -228,11 +228,49 @@ def test_compaction_after_writing_is_no_duplicate(world: World) -> None:
     world.kafka.create_topic(world.topic)
     world.kafka.produce(world.topic, [(b"k", b"%d" % n, None, None) for n in range(5)], 0)
     driver = world.drain()
-    resource = ConfigResource(ResourceType.TOPIC, world.topic)
-    resource.set_config("cleanup.policy", "compact,delete")
-    for future in world.kafka.admin.alter_configs([resource]).values():
+    policy = ConfigEntry("cleanup.policy", "compact,delete", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[policy])
+    for future in world.kafka.admin.incremental_alter_configs([resource]).values():
         future.result()
     delete_records(world, before=2)
     report = world.verify(driver)
     assert report.ok, report.tally.findings
     assert report.unchecked == 1
+
+
+def test_a_topic_seen_missing_before_it_is_made_again_still_shows_what_was_lost(world: World) -> None:
+    other = world.topic + "-other"
+    world.kafka.create_topic(world.topic)
+    world.kafka.create_topic(other)
+    world.produce([1, 2])
+    driver = world.driver(state="Paused", run="Continuous", source={"topics": [world.topic, other]})
+    driver.step()
+    world.kafka.delete_topic(world.topic)
+    driver.step()
+    assert driver.problems[world.topic, 0].reason == "TopicMissing"
+    world.kafka.create_topic(world.topic)
+    driver.step()
+    assert driver.reporter.status()["gaps"]["records"] == 2
+
+
+def test_a_topic_made_again_shorter_while_draining_ends_the_run(world: World) -> None:
+    world.kafka.create_topic(world.topic, partitions=2)
+    world.produce([1, 2, 3], partition=1)
+    driver = world.driver(flush={"records": 1}, errors={"records": "Skip"})
+    books = driver.open()
+    contact = driver._contact(books)
+    driver._rules(books.state, contact)  # the ends as they were at the start
+    world.kafka.delete_topic(world.topic)
+    world.kafka.create_topic(world.topic, partitions=1)
+    driver.step()
+    assert driver.finished
+
+
+def test_a_partition_blocked_by_data_loss_still_counts_as_lag(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([0])
+    world.drain()
+    world.produce([1, 2, 3])
+    delete_records(world, before=3)
+    driver = world.drain()
+    assert driver.reporter.status()["lag"]["records"] == 3

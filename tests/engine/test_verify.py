@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3sink_job.engine.driver import Driver
-from tests.engine.harness import World
+from tests.engine.harness import World, failure_of
 from tests.engine.test_kafka_history import delete_records
 
 
@@ -117,6 +117,15 @@ def test_objects_whose_records_expired_are_still_counted(written: tuple[World, D
     assert found(world, driver)["missing"] == 1
 
 
-def test_nothing_written_yet_is_well(world: World) -> None:
+def test_an_object_that_cannot_be_decompressed_is_found(world: World) -> None:
     world.kafka.create_topic(world.topic)
-    assert found(world, world.driver())["records"] == 0
+    world.produce(list(range(10)))
+    driver = world.drain(format={"type": "Json", "compression": {"codec": "Gzip"}})
+    replace_object(world, world.objects()[0], b"not gzip")
+    doc = found(world, driver)
+    assert (doc["ok"], doc["missing"]) == (False, 10)
+
+
+def test_a_sink_that_never_ran_proves_nothing(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    assert failure_of(lambda: world.verify(world.driver())).reason == "NoState"

@@ -52,11 +52,19 @@ def run(
     """Copies the topics of a manifest to its bucket."""
     from s3sink_job.cli.running import run_sink
 
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal():
+        raise typer.BadParameter(f"{listen!r} is not host:port, such as 127.0.0.1:8080", param_hint="--listen")
     with opened(file, secrets) as given:
         if once:
             given = replace(given, sink=replace(given.sink, spec=replace(given.sink.spec, run="Once")))
         code = run_sink(
-            given, listen=listen, grace=grace, json_logs=json_logs, cluster=cluster_id(), status_file=status_file
+            given,
+            listen=(host, int(port)),
+            grace=grace,
+            json_logs=json_logs,
+            cluster=cluster_id(),
+            status_file=status_file,
         )
     raise typer.Exit(code)
 
@@ -92,7 +100,7 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List them only.")] = False,
     secrets: SecretsFolder = None,
 ) -> None:
-    """Aborts uploads below the prefix that no sink in the bucket will complete."""
+    """Aborts uploads in the topics' folders that no sink's state is about to complete."""
     from s3sink_job.engine.gc import orphans
 
     try:
@@ -103,7 +111,7 @@ def gc(
     with opened(file, secrets) as given:
         bucket = given.bucket()
         bucket.check()
-        for upload in orphans(bucket, given.sink.spec.destination, age):
+        for upload in orphans(bucket, given.sink.spec.destination, given.sink.spec.source.topics, age):
             typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
             if not dry_run:
                 bucket.abort_upload(upload.key, upload.upload_id)

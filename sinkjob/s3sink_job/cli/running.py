@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JNetworkError
 
 from s3sink_job.cli.context import Opened
 from s3sink_job.engine.driver import Driver
@@ -22,7 +22,7 @@ from s3sink_job.report.terminal import watching
 def run_sink(
     given: Opened,
     *,
-    listen: str,
+    listen: tuple[str, int],
     grace: float,
     json_logs: bool | None,
     cluster: str,
@@ -39,16 +39,15 @@ def run_sink(
     spark = start_session(sink.spec, sink.metadata.name)
     driver = Driver(sink, given.secrets, spark, reporter, cluster=cluster, stop=stop)
     loop = Loop(driver, grace=grace)
-    host, _, port = listen.rpartition(":")
-    server = serve(reporter, (host, int(port)), loop.healthy)
-    logs.info("listening", status=f"http://{host}:{server.server_address[1]}/status")
+    server = serve(reporter, listen, loop.healthy)
+    logs.info("listening", status=f"http://{listen[0]}:{server.server_address[1]}/status")
     try:
         with watching(reporter, enabled=on_terminal):
             code = loop.run()
         driver.close()
         spark.stop()
         return code
-    except (Py4JError, ConnectionError, EOFError) as error:
+    except (Py4JNetworkError, ConnectionError, EOFError) as error:
         # Nothing is lost: the next start takes over from the state in the bucket.
         logs.warning("the Spark JVM is gone: start again", error=f"{type(error).__name__}: {error}")
         return FAILED

@@ -41,7 +41,8 @@ def _check_store(
         bucket.check()
         yield Finding("bucket", True, f"{destination.bucket} is there and may be listed")
         fault = probe(bucket, f"{destination.state_prefix}/{sink.id}")
-        yield Finding("permissions", True, "put, get, multipart upload, abort and delete are allowed")
+        _try_upload(bucket, destination.prefix)
+        yield Finding("permissions", True, "objects and uploads may be written below prefix and statePrefix")
         if fault is None:
             yield Finding("conditional writes", True, "the store keeps exactly once")
         else:
@@ -55,6 +56,16 @@ def _check_store(
         yield Finding("state", True, text)
     except S3SinkError as error:
         yield Finding("store", False, f"{error.reason}: {error}")
+
+
+def _try_upload(bucket: Bucket, prefix: str) -> None:
+    """An upload where the data will go, begun and aborted: nothing ever shows."""
+    key = "/".join(part for part in (prefix, "s3sink-check") if part)
+    upload_id = bucket.create_upload(key, {}, "application/octet-stream")
+    try:
+        bucket.upload_part(key, upload_id, 1, b"s3sink")
+    finally:
+        bucket.abort_upload(key, upload_id)
 
 
 def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Finding]:

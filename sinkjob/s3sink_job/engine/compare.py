@@ -28,6 +28,10 @@ from s3sink_job.stores.client import open_bucket
 MOST_FINDINGS = 20
 
 
+class Unreadable(S3SinkError):
+    """An object whose bytes are not what its name says."""
+
+
 @dataclass(frozen=True)
 class Expected:
     """One partition: its objects in order of their first offsets, and what was left out on purpose."""
@@ -123,7 +127,12 @@ class PartitionWalk:
         self._index += 1
         lines = self._lines(encoding_from_doc(encoding))
         self._batches = []
-        found = read_lines(self.bucket, entry, encoding_from_doc(encoding))
+        try:
+            found = read_lines(self.bucket, entry, encoding_from_doc(encoding))
+        except Unreadable as error:
+            self.tally.missing += len(lines)
+            self.tally.find(str(error))
+            return
         if found is None:
             self.tally.missing += len(lines)
             self.tally.find(f"{entry.key}: not in the bucket, {len(lines)} records missing")
@@ -161,5 +170,5 @@ def read_lines(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> list[b
     try:
         content = decompress(found[0], encoding.codec)
     except Exception as error:
-        raise S3SinkError(f"s3://{bucket.name}/{entry.key} cannot be decompressed: {error}") from error
+        raise Unreadable(f"{entry.key}: cannot be decompressed: {error}") from error
     return content.split(b"\n")[:-1] if content.endswith(b"\n") else content.split(b"\n")

@@ -1,7 +1,7 @@
-"""The loop: observe, plan, write, commit, publish, report.
+"""The loop's turn: observe, plan, write, commit, publish, report.
 
-One `step` is one turn. Whatever fails in it, the next step starts from what is in the bucket and in Kafka;
-what is kept between steps is only what makes the next one cheaper.
+Whatever fails in a turn, the next one starts from what is in the bucket and in Kafka; what is kept between
+turns is only what makes the next one cheaper.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from s3sink_job.encoding import Encoding, encoding_from_doc, encoding_of
-from s3sink_job.engine.job import JobFailed, run_job
+from s3sink_job.encoding import encoding_from_doc, encoding_of
+from s3sink_job.engine.books import Books
 from s3sink_job.engine.ledger import Ledger
-from s3sink_job.engine.publish import publish
-from s3sink_job.engine.write import Failure, SliceResult, WriteTask
-from s3sink_job.errors import FinalError, S3SinkError, TransientError
+from s3sink_job.engine.repair import what_is_left
+from s3sink_job.engine.write import SliceResult
+from s3sink_job.engine.writing import Writing
+from s3sink_job.errors import FinalError, TransientError
 from s3sink_job.flush.contact import Contact, Problem, Topic, first_contact, follow, starting_offsets
-from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, Slice, SliceEntry, manifest_name
-from s3sink_job.flush.plan import Offsets, Rules, TopicPartition, Watch, drained, make_plan, observe
-from s3sink_job.flush.state import Owner, State, commit, published
-from s3sink_job.kafka.admin import Admin
+from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
+from s3sink_job.flush.plan import Offsets, Rules, TopicPartition, Watch, behind_since, drained, make_plan, observe
+from s3sink_job.flush.state import Owner, State
+from s3sink_job.kafka.admin import Admin, KafkaUnavailable
 from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
@@ -44,9 +45,9 @@ def backoff(retries: Retries, attempts: int) -> float:
     return min(retries.max_backoff, retries.backoff * 2.0 ** min(attempts - 1, 30)) * random.uniform(0.5, 1.0)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Hold:
-    """A partition that failed: when it is tried again, and why it waits."""
+    """A partition that failed: when it is tried again, and why it waits. No attempts: a person must act."""
 
     until: float
     attempts: int
@@ -68,24 +69,22 @@ class Driver:
         self.sink, self.spec, self.secrets, self.spark = sink, sink.spec, secrets, spark
         self.reporter, self.cluster, self.stop, self.clock = reporter, cluster, stop, clock
         self.encoding = encoding_of(sink.spec)
-        self.state: State | None = None
-        self.drain_to: dict[TopicPartition, int] | None = None
+        self.books: Books | None = None
+        self.problems: Mapping[TopicPartition, Problem] = {}
+        self._writing = Writing(sink, secrets, spark, stop, reporter.metrics.request_retries.inc)
+        self._drain_to: dict[TopicPartition, tuple[int, int]] | None = None
         self._watch = Watch()
         self._holds: dict[TopicPartition, Hold] = {}
         self._ends: dict[TopicPartition, int] = {}
-        self._unnoted = False
         self._began = clock()
         self._admin: Admin | None = None
         self._connection: dict[str, str] = {}
-        self._problems: Mapping[TopicPartition, Problem] = {}
 
-    def open(self) -> State:
-        """Checks the store, takes the sink over from whoever had it, and finishes what was committed."""
-        self.state = None
+    def open(self) -> Books:
+        """Checks the store and takes the sink over from whoever had it."""
         bucket = self._bucket()
         bucket.check()
-        destination = self.spec.destination
-        folder = f"{destination.state_prefix}/{self.sink.id}"
+        folder = f"{self.spec.destination.state_prefix}/{self.sink.id}"
         fault = probe(bucket, folder)
         self.reporter.probed(fault, self.spec.delivery)
         if fault is not None and self.spec.delivery == "ExactlyOnce":
@@ -94,13 +93,13 @@ class Driver:
                 "Use a store with conditional writes, or set spec.delivery to AtLeastOnce",
                 reason="NoConditionalWrites",
             )
-        owner = Owner(self.cluster, self.sink.metadata.namespace, self.sink.metadata.name, self.sink.metadata.uid)
-        self.ledger = Ledger(bucket, folder, owner, conditional=fault is None)
-        state = self.ledger.open(self.sink.metadata.annotations.get(ADOPT, ""))
-        logs.info("took over", epoch=state.epoch, flush=state.flush, writer=self.ledger.writer)
-        self._unnoted = False
-        self.state = state
-        return state
+        metadata = self.sink.metadata
+        owner = Owner(self.cluster, metadata.namespace, metadata.name, metadata.uid)
+        ledger = Ledger(bucket, folder, owner, conditional=fault is None)
+        state = ledger.open(metadata.annotations.get(ADOPT, ""))
+        logs.info("took over", epoch=state.epoch, flush=state.flush, writer=ledger.writer)
+        self.books = Books(ledger, state, self.clock)
+        return self.books
 
     def _bucket(self) -> Bucket:
         retries = self.spec.errors.request_retries
@@ -122,24 +121,24 @@ class Driver:
             self._admin = None
 
     def step(self) -> float:
-        """One turn of the loop. Returns for how many seconds there is nothing to do."""
-        state = self.state or self.open()
-        self.ledger.bucket = self._bucket()
-        if state.publishing is not None:
-            state = self._publish(state, self.ledger.manifest(state.publishing))
-        contact = self._contact(state)
-        state = self._settle(state, contact)
+        """One turn. Returns for how many seconds there is nothing to do."""
+        books = self.books if self.books and not self.books.in_doubt else self.open()
+        books.ledger.bucket = self._bucket()
+        if books.state.publishing is not None:
+            self._publish(books, books.ledger.manifest(books.state.publishing))
+        contact = self._contact(books)
+        self._settle(books, contact)
         now = self.clock()
-        self._watch = observe(self._watch, state, contact.seen, now)
+        self._watch = observe(self._watch, books.state, contact.seen, now)
+        self._drop_old_holds(books.state, contact)
         self._watch = replace(self._watch, held_until={at: h.until for at, h in self._holds.items()})
-        plan = make_plan(state, contact.seen, self._watch, self._rules(contact), now)
-        self._report(state, contact, plan.next_due)
+        plan = make_plan(books.state, contact.seen, self._watch, self._rules(books.state, contact), now)
+        self._report(books.state, contact, plan.next_due)
         paused = self.spec.state == "Paused"
         if plan.slices and not paused:
-            self._flush(state, plan.slices)
+            self._flush(books, plan.slices)
             return 0.0
-        if self._unnoted:
-            self._swap(state)
+        books.note()
         if paused:
             self.reporter.phase("Paused", "spec.state is Paused: nothing is flushed")
             return self._poll()
@@ -149,19 +148,17 @@ class Driver:
     @property
     def finished(self) -> bool:
         """`run: Once`: everything that was there at the start is published, but for what is blocked."""
-        if self.drain_to is None or self.state is None or self.state.publishing is not None or self._unnoted:
+        if self._drain_to is None or self.books is None or self.books.in_doubt:
             return False
-        blocked = {at for at in self._problems if not self._will_retry(at)}
-        return drained(self.state, {at: end for at, end in self.drain_to.items() if at not in blocked})
-
-    @property
-    def problems(self) -> Mapping[TopicPartition, Problem]:
-        return self._problems
+        if self.books.state.publishing is not None or self.books.unnoted:
+            return False
+        left = {at: end for at, end in self._drain_to.items() if at not in self.problems or self._will_retry(at)}
+        return drained(self.books.state, left)
 
     @property
     def gave_up(self) -> bool:
         """Whether what is left behind is only what kept failing for causes that may pass."""
-        return all(at in self._holds and self._holds[at].attempts for at in self._problems)
+        return all(at in self._holds and self._holds[at].attempts for at in self.problems)
 
     def _will_retry(self, at: TopicPartition) -> bool:
         hold = self._holds.get(at)
@@ -171,211 +168,115 @@ class Driver:
         """How often Kafka is asked for its offsets: often enough for the interval, never a burden."""
         return min(5.0, max(0.2, self.spec.flush.interval / 10))
 
-    def _rules(self, contact: Contact) -> Rules:
-        if self.spec.run == "Once" and self.drain_to is None:
-            self.drain_to = {at: o.stable for at, o in contact.seen.items()}
-        return Rules(self.spec.flush.records, self.spec.flush.interval, self.drain_to)
+    def _rules(self, state: State, contact: Contact) -> Rules:
+        if self.spec.run == "Once" and self._drain_to is None:
+            generations = {name: topic.generation for name, topic in state.topics.items()}
+            self._drain_to = {at: (generations[at[0]], o.stable) for at, o in contact.seen.items()}
+        return Rules(self.spec.flush.records, self.spec.flush.interval, self._drain_to)
 
-    def _contact(self, state: State) -> Contact:
+    def _contact(self, books: Books) -> Contact:
         admin = self._kafka()
         topics = admin.describe(self.spec.source.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
-        if not state.topics and len(known) < len(topics):
+        first = not books.state.topics
+        if first and len(known) < len(topics):
             missing = ", ".join(sorted(set(topics) - set(known)))
             raise FinalError(
                 f"spec.source.topics: no such topic on {self.spec.source.bootstrap_servers}: {missing}",
                 reason="TopicMissing",
             )
         partitions = [(name, p) for name, topic in known.items() for p in topic.partitions]
-        seen = admin.offsets(partitions, committed=self.spec.source.isolation == "ReadCommitted")
-        now = self.clock()
-        if not state.topics:
-            state = self._first_contact(state, known, seen)
-        contact = follow(state, topics, seen, self._ends, skip_lost=self.spec.source.on_data_loss == "Skip", now=now)
-        self._ends = {at: o.end for at, o in seen.items()}
+        committed = self.spec.source.isolation == "ReadCommitted"
+        seen = admin.offsets(partitions, committed=committed)
+        if first:
+            if len(seen) < len(partitions):
+                silent = ", ".join(f"{name}-{p}" for name, p in partitions if (name, p) not in seen)
+                raise KafkaUnavailable(f"first contact needs every partition, and Kafka does not tell of {silent}")
+            self._first_contact(books, known, seen)
+        skip_lost = self.spec.source.on_data_loss == "Skip"
+        contact = follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock())
+        # Kept for topics that are gone: made anew, they show what was there unwritten.
+        self._ends |= {at: o.end for at, o in seen.items()}
         return contact
 
-    def _first_contact(
-        self, state: State, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]
-    ) -> State:
+    def _first_contact(self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]) -> None:
         """Stored before anything is read: after a crash `Latest` still means the time of first contact."""
         wanted = self.spec.source.starting_offsets
         at_time: dict[TopicPartition, int | None] = {}
         if isinstance(wanted, FromTimestamp):
             at_time = self._kafka().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
         starts = starting_offsets(wanted, seen, at_time)
-        return self._swap(first_contact(state, topics, starts, self.clock()))
+        books.swap(first_contact(books.state, topics, starts, self.clock()))
 
-    def _settle(self, state: State, contact: Contact) -> State:
+    def _settle(self, books: Books, contact: Contact) -> None:
         """Commits what contact found: new partitions, new generations, gaps."""
         for note in contact.notes:
             logs.warning(note)
         if contact.gaps:
             for gap in contact.gaps:
                 logs.warning("offsets lost", topic=gap.topic, partition=gap.partition, start=gap.start, end=gap.end)
-            return self._commit(contact.state, self._manifest(contact.state, gaps=contact.gaps))
-        return state if contact.state == state else self._swap(contact.state)
+            manifest = books.manifest(contact.state, self.encoding.to_doc(), gaps=contact.gaps)
+            books.commit(contact.state, manifest)
+            self.reporter.lost(contact.gaps)
+        elif contact.state != books.state:
+            books.swap(contact.state)
+
+    def _drop_old_holds(self, state: State, contact: Contact) -> None:
+        """A partition that is level, or cannot be read for another reason, is no longer held for the old one."""
+        for at in list(self._holds):
+            offsets = contact.seen.get(at)
+            if offsets is None or state.offset(*at) >= offsets.stable:
+                del self._holds[at]
 
     def _report(self, state: State, contact: Contact, next_due: float | None) -> None:
-        held = {at: hold.problem for at, hold in self._holds.items()}
-        self._problems = {**contact.problems, **held}
-        since = {
-            at: max(state.topics[at[0]].partitions[at[1]].flushed_at, self._watch.level_at.get(at, 0.0))
-            for at in contact.seen
-        }
-        self.reporter.observed(state, contact.seen, since, self._problems, next_due, self.clock())
+        self.problems = {**contact.problems, **{at: hold.problem for at, hold in self._holds.items()}}
+        since = {at: behind_since(state, self._watch, at) for at in contact.known}
+        self.reporter.observed(state, contact.known, since, self.problems, next_due, self.clock())
 
     def _well(self) -> None:
-        lasting = [problem for at, problem in sorted(self._problems.items()) if not self._will_retry(at)]
+        lasting = [problem for at, problem in sorted(self.problems.items()) if not self._will_retry(at)]
         if lasting:
             self.reporter.phase("Degraded", lasting[0].message)
         else:
             self.reporter.phase("Running", "the driver runs")
-        if not self._problems:
+        if not self.problems:
             self.reporter.well()
 
-    def _flush(self, state: State, slices: tuple[Slice, ...]) -> None:
+    def _flush(self, books: Books, slices: tuple[Slice, ...]) -> None:
         self._began = self.clock()
-        number = self.ledger.next_number(state)
-        task = self._task(slices, manifest_name(number, self.ledger.writer), self.encoding)
-        results = self._drop_remade(state, self._write(task))
-        self._limit_skips(results)
+        self.reporter.flushing()
+        state, ledger = books.state, books.ledger
+        number = ledger.next_number(state)
+        name = manifest_name(number, ledger.writer)
+        task = self._writing.task(slices, name, self.encoding, conditional=ledger.conditional)
+        results = self._writing.write(task, state, self._connection)
+        results = self._writing.keep_committable(results, state, self._kafka(), ledger.bucket)
         self._take_failures(results)
         moved = [r for r in results if r.end > r.slice.start]
         if not moved:
             return
-        manifest = self._manifest(state, moved, number=number)
-        state = self._commit(state, manifest)
-        self._publish(state, manifest)
-
-    def _task(self, slices: tuple[Slice, ...], flush: str, encoding: Encoding, *, whole: bool = False) -> WriteTask:
-        errors = self.spec.errors
-        return WriteTask(
-            slices=slices,
-            sink=self.sink.id,
-            flush=flush,
-            encoding=encoding,
-            destination=self.spec.destination,
-            secrets=self.secrets,
-            retrying=Retrying(errors.request_retries.max, errors.request_retries.backoff),
-            records_per_object=None if whole else self.spec.flush.records,
-            skip_bad=errors.records == "Skip",
-            max_bad=errors.max_per_flush,
-            mark="" if self.ledger.conditional else flush,
-        )
-
-    def _write(self, task: WriteTask) -> list[SliceResult]:
-        """All slices in one job; if that fails, each in a job of its own, so that one cannot hold up all."""
-        try:
-            return self._run(task)
-        except JobFailed as error:
-            if self.stop.is_set():
-                raise
-            if len(task.slices) > 1:
-                logs.warning("the job failed; running its slices one by one", error=str(error))
-        results = []
-        for slice in task.slices:
-            try:
-                results += self._run(replace(task, slices=(slice,)))
-            except JobFailed as error:
-                if self.stop.is_set():
-                    raise
-                failure = Failure(error.reason, str(error), retryable=True)
-                results.append(SliceResult(slice, slice.start, failure=failure))
-        return results
-
-    def _run(self, task: WriteTask) -> list[SliceResult]:
-        # A topic made anew needs consumers of its own: cached ones remember positions in the old log.
-        remade = sum(t.generation - 1 for t in self.state.topics.values()) if self.state else 0
-        group = f"s3sink.{self.sink.metadata.namespace}.{self.sink.metadata.name}" + (f".{remade}" if remade else "")
-        results = run_job(self.spark, task, self._connection, group=group, isolation=self.spec.source.isolation)
-        self.reporter.metrics.request_retries.inc(sum(r.request_retries for r in results))
-        return results
-
-    def _drop_remade(self, state: State, results: list[SliceResult]) -> list[SliceResult]:
-        """A topic that was made anew while it was read gives nothing: old and new records may be mixed."""
-        topics = self._kafka().describe(sorted({r.slice.topic for r in results}))
-        kept = []
-        for result in results:
-            topic = topics[result.slice.topic]
-            if topic is not None and topic.id == state.topics[result.slice.topic].id:
-                kept.append(result)
-            else:
-                self._abandon(result.objects)
-        return kept
-
-    def _limit_skips(self, results: list[SliceResult]) -> None:
-        skipped = sum(len(r.skipped) for r in results)
-        if skipped > self.spec.errors.max_per_flush:
-            for result in results:
-                self._abandon(result.objects)
-            raise FinalError(
-                f"{skipped} bad records in one flush are more than errors.maxPerFlush = "
-                f"{self.spec.errors.max_per_flush}: nothing of it was committed",
-                reason="TooManyBadRecords",
-            )
-
-    def _abandon(self, objects: tuple[ObjectEntry, ...]) -> None:
-        for entry in objects:
-            try:
-                self.ledger.bucket.abort_upload(entry.key, entry.upload_id)
-            except S3SinkError as error:
-                logs.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
+        manifest = books.manifest(state, self.encoding.to_doc(), number=number, results=moved)
+        books.commit(state, manifest)
+        self._publish(books, manifest)
+        if not any(r.failure for r in results):
+            self._well()
 
     def _take_failures(self, results: list[SliceResult]) -> None:
         """Holds each partition that failed for a while of its own; the others go on."""
-        retries = self.spec.errors.retries
         for result in results:
             at, failure = result.slice.at, result.failure
             before = self._holds.pop(at, None)
             if failure is None:
                 continue
             attempts = (before.attempts if before else 0) + 1 if failure.retryable else 0
-            wait = backoff(retries, attempts) if failure.retryable else LOOK_AGAIN
-            problem = Problem(failure.reason, failure.message)
-            self._holds[at] = Hold(self.clock() + wait, attempts, problem)
+            wait = backoff(self.spec.errors.retries, attempts) if attempts else LOOK_AGAIN
+            self._holds[at] = Hold(self.clock() + wait, attempts, Problem(failure.reason, failure.message))
             error = TransientError if failure.retryable else FinalError
             self.reporter.failed(error(failure.message, reason=failure.reason), self.clock() + wait)
-            logs.warning(
-                "a slice stopped", slice=result.slice, reason=failure.reason, cause=failure.message, retry_in=wait
-            )
+            logs.warning("a slice stopped", slice=str(result.slice), reason=failure.reason, cause=failure.message)
 
-    def _manifest(
-        self,
-        state: State,
-        results: list[SliceResult] | None = None,
-        gaps: tuple[Gap, ...] = (),
-        *,
-        number: int | None = None,
-    ) -> Manifest:
-        results = results or []
-        return Manifest(
-            number=self.ledger.next_number(state) if number is None else number,
-            writer=self.ledger.writer,
-            epoch=state.epoch,
-            committed_at=self.clock(),
-            encoding=self.encoding.to_doc(),
-            previous=state.last,
-            slices=tuple(_entry(r) for r in results),
-            objects=tuple(o for r in results for o in r.objects),
-            gaps=gaps,
-        )
-
-    def _commit(self, state: State, manifest: Manifest) -> State:
-        self.ledger.put_manifest(manifest)
-        return self._swap(commit(state, manifest))
-
-    def _swap(self, state: State) -> State:
-        """Any doubt about the outcome, and the ledger is opened anew before anything else happens."""
-        self.state = None
-        self.state = self.ledger.swap(state)
-        self._unnoted = False
-        return self.state
-
-    def _publish(self, state: State, manifest: Manifest) -> State:
-        lost = publish(self.ledger.bucket, manifest, exclusive=self.ledger.conditional)
-        self.state = state = published(state)
-        self._unnoted = True
+    def _publish(self, books: Books, manifest: Manifest) -> None:
+        lost = books.publish(manifest)
         now = self.clock()
         self.reporter.flushed(manifest, now - self._began, now, lost)
         logs.info(
@@ -387,54 +288,23 @@ class Driver:
             reason=",".join(sorted({s.reason for s in manifest.slices})),
             seconds=round(now - self._began, 3),
         )
-        return self._repair(state, manifest, lost) if lost else state
+        if lost:
+            self._repair(books, manifest, lost)
 
-    def _repair(self, state: State, manifest: Manifest, lost: list[ObjectEntry]) -> State:
-        """Objects whose uploads somebody aborted after the commit: written again from Kafka, or noted as gaps."""
+    def _repair(self, books: Books, manifest: Manifest, lost: list[ObjectEntry]) -> None:
         logs.warning("uploads vanished between commit and publish", keys=[o.key for o in lost])
-        self._kafka()
-        slices, gaps = self._what_is_left(state, lost)
-        results: list[SliceResult] = []
-        number = self.ledger.next_number(state)
-        if slices:
-            encoding = encoding_from_doc(manifest.encoding)
-            name = manifest_name(number, self.ledger.writer)
-            task = self._task(slices, name, encoding, whole=True)
-            results = [r for part in slices for r in self._run(replace(task, slices=(part,)))]
-            failed = next((r.failure for r in results if r.failure is not None), None)
-            if failed is not None:
-                raise TransientError(f"writing a lost object again: {failed.message}", reason=failed.reason)
-        repair = replace(
-            self._manifest(state, results, gaps, number=number),
-            slices=(),
-            encoding=manifest.encoding,
-            replaces=tuple(o.key for o in lost),
-        )
-        return self._publish(self._commit(state, repair), repair)
-
-    def _what_is_left(self, state: State, lost: list[ObjectEntry]) -> tuple[tuple[Slice, ...], tuple[Gap, ...]]:
-        admin = self._kafka()
-        topics = admin.describe(sorted({o.topic for o in lost}))
-        slices, gaps = [], []
-        for entry in lost:
-            topic, known = topics[entry.topic], state.topics.get(entry.topic)
-            at = (entry.topic, entry.partition)
-            same = topic and known and topic.id == known.id and known.generation == entry.generation
-            earliest = admin.offsets([at], committed=False)[at].earliest if same else entry.last + 1
-            start = min(max(entry.first, earliest), entry.last + 1)
-            place = (entry.topic, entry.generation, entry.partition)
-            if start > entry.first:
-                gaps.append(Gap(*place, entry.first, start, GapReason.UPLOAD_LOST, self.clock()))
-            if start <= entry.last:
-                slices.append(Slice(*place, start, entry.last + 1, "Repair"))
-        return tuple(slices), tuple(gaps)
-
-
-def _entry(result: SliceResult) -> SliceEntry:
-    part = result.slice
-    rows = sum(o.rows for o in result.objects)
-    return SliceEntry(
-        *(part.topic, part.generation, part.partition, part.start, result.end, part.reason),
-        rows,
-        result.skipped,
-    )
+        state, ledger = books.state, books.ledger
+        slices, gaps = what_is_left(state, lost, self._kafka(), self.clock)
+        number = ledger.next_number(state)
+        encoding = encoding_from_doc(manifest.encoding)
+        name = manifest_name(number, ledger.writer)
+        task = self._writing.task(slices, name, encoding, conditional=ledger.conditional)
+        results = self._writing.rewrite(task, state, self._connection)
+        failure = next((r.failure for r in results if r.failure is not None), None)
+        if failure is not None:
+            raise TransientError(f"writing a lost object again: {failure.message}", reason=failure.reason)
+        keys = tuple(o.key for o in lost)
+        again = books.manifest(state, encoding.to_doc(), number=number, results=results, gaps=gaps, replaces=keys)
+        books.commit(state, again)
+        self.reporter.lost(gaps)
+        self._publish(books, again)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from s3sink_job.flush.manifest import manifest_from_json
@@ -13,14 +13,17 @@ from s3sink_job.stores.bucket import Bucket, PendingUpload
 DEFAULT_STATE_PREFIX = ".s3sink"
 
 
-def orphans(bucket: Bucket, destination: Destination, older_than: timedelta) -> Iterator[PendingUpload]:
-    """Uploads below the prefix that are old enough and that no sink's state is about to complete."""
+def orphans(
+    bucket: Bucket, destination: Destination, topics: Iterable[str], older_than: timedelta
+) -> Iterator[PendingUpload]:
+    """Uploads in the topics' folders that are old enough and that no sink's state is about to complete."""
     wanted = named_by_states(bucket, {destination.state_prefix, DEFAULT_STATE_PREFIX})
     limit = datetime.now(UTC) - older_than
     prefix = f"{destination.prefix}/" if destination.prefix else ""
-    for upload in bucket.list_uploads(prefix):
-        if upload.upload_id not in wanted and upload.initiated < limit:
-            yield upload
+    for topic in topics:
+        for upload in bucket.list_uploads(f"{prefix}{topic}/"):
+            if upload.upload_id not in wanted and upload.initiated < limit:
+                yield upload
 
 
 def named_by_states(bucket: Bucket, state_prefixes: set[str]) -> set[str]:

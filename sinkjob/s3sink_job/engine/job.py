@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from s3sink_job.engine.write import RESULT_SCHEMA, SliceResult, WriteTask, result_from_json
 from s3sink_job.errors import TransientError
@@ -36,12 +36,16 @@ def run_job(
 ) -> list[SliceResult]:
     """One result for each slice. A slice that no task reported held no record."""
     frame = read_slices(spark, task.slices, connection, columns=task.encoding.columns, group=group, isolation=isolation)
-    try:
-        rows = frame.mapInArrow(task, RESULT_SCHEMA).collect()
-    except (Py4JJavaError, PySparkException) as error:
-        raise JobFailed(f"the Spark job over {_names(task.slices)} failed: {_last_cause(error)}") from error
+    rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
     results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
     return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
+
+
+def collect(frame: DataFrame, what: str) -> list[Row]:
+    try:
+        return frame.collect()
+    except (Py4JJavaError, PySparkException) as error:
+        raise JobFailed(f"{what} failed: {_last_cause(error)}") from error
 
 
 def read_slices(

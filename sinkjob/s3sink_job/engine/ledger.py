@@ -53,7 +53,7 @@ class Ledger:
                 raise ProtocolError(
                     f"state lost: s3://{self.bucket.name}/{self.state_key} is missing, but {left} is there. "
                     "Restore the state object from a version or backup; starting afresh would write every "
-                    "record again. To start afresh on purpose use another metadata.name",
+                    "record again. To start afresh on purpose use another metadata.name and prefix",
                     reason="StateLost",
                 )
             return None

@@ -7,6 +7,7 @@ main thread while the loop waits for it.
 from __future__ import annotations
 
 import signal
+import time
 from types import FrameType
 
 from pyspark import InheritableThread
@@ -17,7 +18,7 @@ from s3sink_job.report import logs
 
 JOB_TAG = "s3sink"
 CANCEL_MARGIN = 5.0
-DONE, FAILED, FINAL, FENCED = 0, 1, 2, 3
+DONE, FAILED, FINAL, FENCED, SIGNALLED = 0, 1, 2, 3, 128
 
 
 class Loop:
@@ -29,6 +30,8 @@ class Loop:
         self._code = FAILED
         self._crash: BaseException | None = None
         self._failures = 0
+        self._signal = 0
+        self._hurry = False
 
     def run(self) -> int:
         """Runs until done, failed for good or stopped by a signal. Returns the exit code."""
@@ -38,7 +41,9 @@ class Loop:
         thread.start()
         while thread.is_alive() and not self.stop.wait(0.2):
             continue
-        thread.join(max(0.0, self.grace - CANCEL_MARGIN))
+        deadline = time.monotonic() + self.grace - CANCEL_MARGIN
+        while thread.is_alive() and time.monotonic() < deadline and not self._hurry:
+            thread.join(0.2)
         if thread.is_alive():
             logs.info("the flush takes longer than the grace period: abandoned before its commit")
             self.driver.spark.sparkContext.cancelJobsWithTag(JOB_TAG)
@@ -48,8 +53,8 @@ class Loop:
         return self._code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.stop.is_set():
-            self.grace = 0.0
+        self._hurry = self.stop.is_set()
+        self._signal = number
         self.stop.set()
 
     def _guarded(self) -> None:
@@ -78,7 +83,8 @@ class Loop:
                     return code
                 wait = self._after(error)
             self.stop.wait(wait)
-        return DONE
+        # A job that was told to drain and did not must not look complete to whoever started it.
+        return SIGNALLED + self._signal if self.driver.spec.run == "Once" and self._signal else DONE
 
     def _end(self) -> int:
         reporter = self.driver.reporter

@@ -17,6 +17,8 @@ from s3sink_job.spec import Spec
 JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
 TASK_TRIES = 3
+HEAP_SHARE = 4
+SMALLEST_HEAP = 256 * 2**20
 
 FIXED = {
     # The protocol: one task, one slice, run once, no exchange.
@@ -28,6 +30,7 @@ FIXED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.driver.maxResultSize": "256m",
+    "spark.python.daemon.module": "s3sink_job.engine.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.artifact.isolation.enabled": "false",
@@ -35,7 +38,7 @@ FIXED = {
 JAVA_OPTIONS = "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2"
 
 
-def start_session(spec: Spec, name: str, memory: str = "512m") -> SparkSession:
+def start_session(spec: Spec, name: str) -> SparkSession:
     # Workers must run this very interpreter, not the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -43,7 +46,9 @@ def start_session(spec: Spec, name: str, memory: str = "512m") -> SparkSession:
     builder: Any = SparkSession.builder
     builder = builder.appName(f"s3sink-{name}").master(f"local[{cores},{TASK_TRIES}]")
     settings = {**spec.spark.conf, **FIXED, **_connector()}
-    settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": _java_options()}
+    # The rest of the driver's memory is for Python: its workers, their batches and part buffers.
+    heap = max(SMALLEST_HEAP, spec.spark.driver.memory // HEAP_SHARE)
+    settings |= {"spark.driver.memory": f"{heap >> 20}m", "spark.driver.extraJavaOptions": _java_options()}
     for key, value in settings.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()

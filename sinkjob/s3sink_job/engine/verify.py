@@ -16,11 +16,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from s3sink_job.encoding import encoding_from_doc
-from s3sink_job.engine.compare import CompareTask, Expected, Tally, read_lines
-from s3sink_job.engine.job import read_slices
+from s3sink_job.engine.compare import CompareTask, Expected, Tally, Unreadable, read_lines
+from s3sink_job.engine.job import collect, read_slices
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
 from s3sink_job.engine.write import RESULT_SCHEMA
+from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, Slice, SliceEntry
 from s3sink_job.flush.plan import TopicPartition
 from s3sink_job.flush.state import State
@@ -94,7 +95,11 @@ def verify(
     report = Report(sink=sink.id)
     state = _settled(ledger)
     if state is None:
-        return report
+        raise FinalError(
+            f"no state at s3://{bucket.name}/{ledger.state_key}: this sink has never run, "
+            "or name, namespace, bucket or statePrefix are not those it ran with",
+            reason="NoState",
+        )
     history = gather(ledger.history(state))
     report.partitions = sum(len(t.partitions) for t in state.topics.values())
     report.gaps = [g for gaps in history.gaps.values() for g in gaps]
@@ -240,7 +245,7 @@ def _compare(
         topic=True,
     )
     seen = set()
-    for row in frame.mapInArrow(task, RESULT_SCHEMA).collect():
+    for row in collect(frame.mapInArrow(task, RESULT_SCHEMA), "comparing with Kafka"):
         doc = json.loads(row.result)
         seen.add(tuple(doc.pop("at")))
         report.tally.add(Tally(**doc))
@@ -266,8 +271,13 @@ def _check_alone(
 
 
 def _count_alone(bucket: Bucket, entry: ObjectEntry, encoding: Mapping[str, Any], report: Report) -> None:
-    lines = read_lines(bucket, entry, encoding_from_doc(encoding))
     report.unchecked += 1
+    try:
+        lines = read_lines(bucket, entry, encoding_from_doc(encoding))
+    except Unreadable as error:
+        report.tally.missing += entry.rows
+        report.tally.find(str(error))
+        return
     if lines is None:
         report.tally.missing += entry.rows
         report.tally.find(f"{entry.key}: not in the bucket, {entry.rows} records missing")

@@ -206,11 +206,13 @@ class SliceWriter:
             if self.task.skip_bad and len(self._skipped) < self.task.max_bad:
                 self._skipped.append(offset)
                 continue
-            why = bad[row]
-            if self.task.skip_bad:
-                why = f"more than errors.maxPerFlush = {self.task.max_bad} bad records, here: {why}"
             where = f"topic {self.slice.topic}, partition {self.slice.partition}, offset {offset}"
-            self._failure = Failure("BadRecord", f"{where}: {why}", retryable=False, offset=offset)
+            if self.task.skip_bad:
+                # The limit is there to stop a flood: what came before the last drop is not committed either.
+                why = f"more than errors.maxPerFlush = {self.task.max_bad} bad records, here: {bad[row]}"
+                self._failure = Failure("TooManyBadRecords", f"{where}: {why}", retryable=False)
+            else:
+                self._failure = Failure("BadRecord", f"{where}: {bad[row]}", retryable=False, offset=offset)
             stop = row
             break
         return pa.array([row < stop and row not in bad for row in range(len(offsets))], pa.bool_())

@@ -33,9 +33,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contact:
-    """`seen` leaves out the partitions that must not be read now; `problems` says why."""
+    """`known` is every partition Kafka told of; `seen` leaves out those that must not be read now, and
+    `problems` says why."""
 
     state: State
+    known: Mapping[TopicPartition, Offsets]
     seen: Mapping[TopicPartition, Offsets]
     gaps: tuple[Gap, ...]
     problems: Mapping[TopicPartition, Problem]
@@ -99,7 +101,11 @@ def follow(
         if topic is None:
             problems |= _missing(state, name)
             continue
-        earliest = {p: seen[name, p].earliest for p in topic.partitions}
+        earliest = {p: seen[name, p].earliest for p in topic.partitions if (name, p) in seen}
+        for p in topic.partitions:
+            if (name, p) not in seen:
+                text = f"{name}-{p}: Kafka did not tell its offsets; does the partition have a leader?"
+                problems[name, p] = Problem("PartitionUnavailable", text)
         known = state.topics.get(name)
         if known is not None and known.id != topic.id:
             gaps += _unwritten(state, name, known_ends, now)
@@ -109,13 +115,16 @@ def follow(
         state = meet(state, name, topic.id, earliest, now)
     readable: dict[TopicPartition, Offsets] = {}
     for at, offsets in seen.items():
+        before = state.topics[at[0]].generation
         state, gap, problem = _compare(state, at, offsets, skip_lost=skip_lost, now=now)
         gaps += [gap] if gap else []
+        if state.topics[at[0]].generation != before:
+            notes.append(f"the log of {at[0]}-{at[1]} was cut back to {offsets.end}: going on from there")
         if problem:
             problems[at] = problem
         else:
             readable[at] = offsets
-    return Contact(state, readable, tuple(gaps), problems, tuple(notes))
+    return Contact(state, seen, readable, tuple(gaps), problems, tuple(notes))
 
 
 def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:

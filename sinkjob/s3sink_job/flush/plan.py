@@ -23,11 +23,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rules:
-    """`drain_to` makes everything below the given offsets due at once (`run: Once`)."""
+    """`drain_to` makes everything below the given ends due at once (`run: Once`): (generation, offset) each."""
 
     records: int
     interval: float
-    drain_to: Mapping[TopicPartition, int] | None = None
+    drain_to: Mapping[TopicPartition, tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Limits:
 
     offsets_per_slice: int = 4_000_000
     slices: int = 1_000
+    objects: int = 5_000
 
 
 @dataclass(frozen=True)
@@ -77,18 +78,39 @@ def make_plan(
     due: list[tuple[float, Slice]] = []
     later: list[float] = []
     for at, start, end in _behind(state, seen, rules):
-        since = max(state.topics[at[0]].partitions[at[1]].flushed_at, watch.level_at.get(at, 0.0))
+        since = behind_since(state, watch, at)
         held = watch.held_until.get(at, 0.0)
         reason, stop = _decide(start, end, since, rules, now)
         if reason is None or held > now:
             later.append(max(held, since + rules.interval if reason is None else now))
             continue
-        stop = min(stop, start + max(limits.offsets_per_slice, rules.records))
+        stop = min(stop, start + _longest(rules, limits))
         generation = state.topics[at[0]].generation
         due.append((since, Slice(at[0], generation, at[1], start, stop, reason)))
-    due.sort()
-    slices = tuple(s for _, s in due[: limits.slices])
+    slices = _capped([part for _, part in sorted(due)], rules, limits)
     return Plan(slices=slices, next_due=now if slices else min(later, default=None))
+
+
+def behind_since(state: State, watch: Watch, at: TopicPartition) -> float:
+    return max(state.topics[at[0]].partitions[at[1]].flushed_at, watch.level_at.get(at, 0.0))
+
+
+def _longest(rules: Rules, limits: Limits) -> int:
+    """The longest slice, in whole objects, so that a cut never leaves a short one behind."""
+    objects = max(1, min(limits.offsets_per_slice // rules.records, limits.objects))
+    return objects * rules.records
+
+
+def _capped(due: list[Slice], rules: Rules, limits: Limits) -> tuple[Slice, ...]:
+    """Those longest behind first, until the flush has as many objects as its manifest should list."""
+    slices: list[Slice] = []
+    objects = 0
+    for part in due[: limits.slices]:
+        objects += -(-(part.end - part.start) // rules.records)
+        if slices and objects > limits.objects:
+            break
+        slices.append(part)
+    return tuple(slices)
 
 
 def _behind(
@@ -98,7 +120,8 @@ def _behind(
         start = state.offset(*at)
         end = offsets.stable
         if rules.drain_to is not None:
-            end = min(end, rules.drain_to.get(at, 0))
+            generation, limit = rules.drain_to.get(at, (0, 0))
+            end = min(end, limit) if generation == state.topics[at[0]].generation else start
         # A start below the earliest offset is data loss: decided before planning, never read.
         if offsets.earliest <= start < end:
             yield at, start, end
@@ -115,5 +138,9 @@ def _decide(start: int, end: int, since: float, rules: Rules, now: float) -> tup
     return None, end
 
 
-def drained(state: State, drain_to: Mapping[TopicPartition, int]) -> bool:
-    return all(state.offset(*at) >= end for at, end in drain_to.items())
+def drained(state: State, drain_to: Mapping[TopicPartition, tuple[int, int]]) -> bool:
+    """A topic made anew has nothing left of what was to be drained."""
+    return all(
+        state.topics[at[0]].generation != generation or state.offset(*at) >= end
+        for at, (generation, end) in drain_to.items()
+    )

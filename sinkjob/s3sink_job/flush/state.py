@@ -173,10 +173,12 @@ def published(state: State) -> State:
 
 
 def _add(totals: Totals, manifest: Manifest) -> Totals:
+    # What is written again was counted when it was committed first.
+    again = bool(manifest.replaces)
     return Totals(
-        records=totals.records + manifest.rows,
-        bytes=totals.bytes + manifest.size,
-        objects=totals.objects + len(manifest.objects),
+        records=totals.records + (0 if again else manifest.rows),
+        bytes=totals.bytes + (0 if again else manifest.size),
+        objects=totals.objects + (0 if again else len(manifest.objects)),
         skipped=totals.skipped + sum(len(s.skipped) for s in manifest.slices),
         gaps=totals.gaps + len(manifest.gaps),
         gap_offsets=totals.gap_offsets + sum(g.end - g.start for g in manifest.gaps),

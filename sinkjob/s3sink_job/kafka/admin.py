@@ -11,7 +11,8 @@ from s3sink_job.errors import FinalError, S3SinkError, TransientError
 from s3sink_job.flush.contact import Topic
 from s3sink_job.flush.plan import Offsets, TopicPartition
 
-TIMEOUTS = {"request.timeout.ms": "15000", "default.api.timeout.ms": "20000"}
+REQUEST_TIMEOUT, API_TIMEOUT = "request.timeout.ms", "default.api.timeout.ms"
+TIMEOUTS = {REQUEST_TIMEOUT: "15000", API_TIMEOUT: "20000"}
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 FINAL = {
     "SaslAuthenticationException": "the broker refused the credentials: check the Secret in spec.source.propertiesFrom",
@@ -36,12 +37,19 @@ class Admin:
         self._jvm = jvm
         self._servers = properties["bootstrap.servers"]
         config = jvm.java.util.HashMap()
-        for key, value in {**TIMEOUTS, **properties}.items():
+        # The two go together: Kafka refuses an API time-out that is shorter than a request's.
+        timeouts = {} if TIMEOUTS.keys() & properties.keys() else TIMEOUTS
+        for key, value in {**timeouts, **properties}.items():
             config.put(key, value)
         try:
             self._client = jvm.org.apache.kafka.clients.admin.AdminClient.create(config)
         except Py4JJavaError as error:
-            raise self._translate(error, "connect") from None
+            # Nothing was sent yet: only a setting can be wrong.
+            raise FinalError(
+                f"Kafka's client refused its settings: {_root(error)}: {_message(error)}: "
+                "check spec.source.properties and propertiesFrom",
+                reason="KafkaSettings",
+            ) from None
 
     def close(self) -> None:
         self._client.close(self._jvm.java.time.Duration.ofSeconds(1))
@@ -76,18 +84,22 @@ class Admin:
             answer = self._client.describeConfigs(wanted).all().get()
             policies = {n: str(answer.get(r).get("cleanup.policy").value()) for n, r in resources.items()}
         except Py4JJavaError as error:
-            raise self._translate(error, "describe topic settings") from None
+            raise self._translate(error, "describe topic settings (needs DescribeConfigs on the topics)") from None
         return {name for name, policy in policies.items() if "compact" in policy}
 
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
-        """`committed` takes the last stable offset as the readable end, otherwise the high watermark."""
+        """`committed` takes the last stable offset as the readable end, otherwise the high watermark.
+
+        Partitions that Kafka cannot tell of now, such as those without a leader, are left out.
+        """
         wanted = list(partitions)
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
         earliest = self._list(wanted, spec.earliest(), committed=False)
         # The stable end is asked for first: it can then never lie beyond the end we report.
         stable = self._list(wanted, spec.latest(), committed=True) if committed else {}
         end = self._list(wanted, spec.latest(), committed=False)
-        return {at: Offsets(earliest[at], stable.get(at, end[at]), end[at]) for at in wanted}
+        told = [at for at in wanted if at in earliest and at in end and (at in stable or not committed)]
+        return {at: Offsets(earliest[at], stable.get(at, end[at]), end[at]) for at in told}
 
     def offsets_at(self, partitions: Iterable[TopicPartition], millis: int) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time; None where no record is that young."""
@@ -105,11 +117,19 @@ class Admin:
         level = self._jvm.org.apache.kafka.common.IsolationLevel
         isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(isolation)
-        try:
-            answer = self._client.listOffsets(request, options).all().get()
-            return {at: int(answer.get(key).offset()) for at, key in keys.items()}
-        except Py4JJavaError as error:
-            raise self._translate(error, "list offsets") from None
+        answer = self._client.listOffsets(request, options)
+        found: dict[TopicPartition, int] = {}
+        failure: S3SinkError | None = None
+        for at, key in keys.items():
+            try:
+                found[at] = int(answer.partitionResult(key).get().offset())
+            except Py4JJavaError as error:
+                failure = self._translate(error, f"offsets of {at[0]}-{at[1]}")
+                if not failure.retryable:
+                    raise failure from None
+        if failure is not None and not found:
+            raise failure
+        return found
 
     def _translate(self, error: Py4JJavaError, what: str) -> S3SinkError:
         kind = _root(error)

@@ -10,7 +10,7 @@ from typing import Any
 
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.contact import Problem
-from s3sink_job.flush.manifest import Manifest, ObjectEntry
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry
 from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State
 from s3sink_job.report.metrics import Metrics
@@ -116,6 +116,17 @@ class Reporter:
         else:
             self.condition("CaughtUp", False, "Waiting", f"{lag['records']} offsets wait for a flush rule")
 
+    def lost(self, gaps: Sequence[Gap]) -> None:
+        for gap in gaps:
+            self.metrics.gaps.labels(gap.topic, str(gap.partition)).inc(gap.end - gap.start)
+
+    def flushing(self) -> None:
+        """A first flush may take long: the driver is not starting any more."""
+        with self._lock:
+            starting = self._facts["phase"] == "Starting"
+        if starting:
+            self.phase("Running", "the first flush is under way")
+
     def flushed(self, manifest: Manifest, seconds: float, now: float, lost: Sequence[ObjectEntry] = ()) -> None:
         for entry in (o for o in manifest.objects if o not in lost):
             labels = (entry.topic, str(entry.partition))
@@ -125,8 +136,6 @@ class Reporter:
         for slice in manifest.slices:
             self.metrics.flushes.labels(slice.reason).inc()
             self.metrics.skipped.labels(slice.topic, str(slice.partition)).inc(len(slice.skipped))
-        for gap in manifest.gaps:
-            self.metrics.gaps.labels(gap.topic, str(gap.partition)).inc(gap.end - gap.start)
         self.metrics.flush_seconds.observe(seconds)
         self.metrics.last_flush.set(now)
         reasons = sorted({s.reason for s in manifest.slices})

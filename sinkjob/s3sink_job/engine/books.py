@@ -1,0 +1,89 @@
+"""A driver's hold on its sink: the ledger, the state as last stored, and the only ways to change it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.publish import publish
+from s3sink_job.engine.write import SliceResult
+from s3sink_job.errors import ProtocolError
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.flush.state import State, commit, published
+
+
+class Books:
+    def __init__(self, ledger: Ledger, state: State, clock: Callable[[], float] = time.time) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        self._state: State | None = state
+        self.unnoted = False
+        """Whether a flush was published that the stored state still names as being published."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """After a swap that failed nothing more may be done here: the ledger has to be opened anew."""
+        return self._state is None
+
+    @property
+    def state(self) -> State:
+        if self._state is None:
+            raise ProtocolError("the outcome of the last swap is not known")
+        return self._state
+
+    def swap(self, state: State) -> State:
+        self._state = None
+        self._state = self.ledger.swap(state)
+        self.unnoted = False
+        return self._state
+
+    def note(self) -> None:
+        """Tells the stored state that nothing is being published; without need no request is made."""
+        if self.unnoted:
+            self.swap(self.state)
+
+    def commit(self, state: State, manifest: Manifest) -> State:
+        self.ledger.put_manifest(manifest)
+        return self.swap(commit(state, manifest))
+
+    def publish(self, manifest: Manifest) -> list[ObjectEntry]:
+        """Completes the uploads of the committed flush; returns those that somebody aborted."""
+        lost = publish(self.ledger.bucket, manifest, exclusive=self.ledger.conditional)
+        self._state = published(self.state)
+        self.unnoted = bool(manifest.objects)
+        return lost
+
+    def manifest(
+        self,
+        state: State,
+        encoding: dict[str, object],
+        *,
+        number: int | None = None,
+        results: list[SliceResult] | None = None,
+        gaps: tuple[Gap, ...] = (),
+        replaces: tuple[str, ...] = (),
+    ) -> Manifest:
+        """What a flush made. One that writes lost objects again moves no offsets, so it has no slices."""
+        results = results or []
+        return Manifest(
+            number=self.ledger.next_number(state) if number is None else number,
+            writer=self.ledger.writer,
+            epoch=state.epoch,
+            committed_at=self.clock(),
+            encoding=encoding,
+            previous=state.last,
+            slices=() if replaces else tuple(_entry(r) for r in results),
+            objects=tuple(o for r in results for o in r.objects),
+            gaps=gaps,
+            replaces=replaces,
+        )
+
+
+def _entry(result: SliceResult) -> SliceEntry:
+    part = result.slice
+    return SliceEntry(
+        *(part.topic, part.generation, part.partition, part.start, result.end, part.reason),
+        rows=sum(o.rows for o in result.objects),
+        skipped=result.skipped,
+    )

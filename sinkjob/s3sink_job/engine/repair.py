@@ -1,0 +1,29 @@
+"""Uploads that somebody aborted between commit and publish: written again from Kafka, or noted as gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s3sink_job.flush.manifest import Gap, GapReason, ObjectEntry, Slice
+from s3sink_job.flush.state import State
+from s3sink_job.kafka.admin import Admin
+
+
+def what_is_left(
+    state: State, lost: list[ObjectEntry], admin: Admin, clock: Callable[[], float]
+) -> tuple[tuple[Slice, ...], tuple[Gap, ...]]:
+    """For each lost object the part of its range that Kafka still has, and the part that is gone for good."""
+    topics = admin.describe(sorted({o.topic for o in lost}))
+    slices, gaps = [], []
+    for entry in lost:
+        topic, known = topics[entry.topic], state.topics.get(entry.topic)
+        at = (entry.topic, entry.partition)
+        same = topic and known and topic.id == known.id and known.generation == entry.generation
+        earliest = admin.offsets([at], committed=False)[at].earliest if same else entry.last + 1
+        start = min(max(entry.first, earliest), entry.last + 1)
+        place = (entry.topic, entry.generation, entry.partition)
+        if start > entry.first:
+            gaps.append(Gap(*place, entry.first, start, GapReason.UPLOAD_LOST, clock()))
+        if start <= entry.last:
+            slices.append(Slice(*place, start, entry.last + 1, "Repair"))
+    return tuple(slices), tuple(gaps)

@@ -1,0 +1,122 @@
+"""Step 3 from the driver's side: which job writes which slices, and what of its results may be committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from s3sink_job.encoding import Encoding
+from s3sink_job.engine.job import JobFailed, run_job
+from s3sink_job.engine.write import Failure, SliceResult, WriteTask
+from s3sink_job.errors import FinalError, S3SinkError
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.state import State
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.report import logs
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import S3Sink
+from s3sink_job.stores.bucket import Bucket, Retrying
+
+EVERY_BAD_RECORD = 2**63
+
+
+@dataclass
+class Writing:
+    sink: S3Sink
+    secrets: Secrets
+    spark: SparkSession
+    stop: threading.Event
+    on_request_retries: Callable[[int], None]
+
+    def task(self, slices: tuple[Slice, ...], flush: str, encoding: Encoding, *, conditional: bool) -> WriteTask:
+        spec = self.sink.spec
+        retries = spec.errors.request_retries
+        return WriteTask(
+            slices=slices,
+            sink=self.sink.id,
+            flush=flush,
+            encoding=encoding,
+            destination=spec.destination,
+            secrets=self.secrets,
+            retrying=Retrying(retries.max, retries.backoff),
+            records_per_object=spec.flush.records,
+            skip_bad=spec.errors.records == "Skip",
+            max_bad=spec.errors.max_per_flush,
+            mark="" if conditional else flush,
+        )
+
+    def write(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
+        """All slices in one job; if that fails, each in a job of its own, so that one cannot hold up all."""
+        try:
+            return self.run(task, state, connection)
+        except JobFailed as error:
+            if self.stop.is_set():
+                raise
+            if len(task.slices) == 1:
+                return [_failed(task.slices[0], error)]
+            logs.warning("the job failed; running its slices one by one", error=str(error))
+        return [self._alone(replace(task, slices=(part,)), state, connection) for part in task.slices]
+
+    def _alone(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> SliceResult:
+        try:
+            return self.run(task, state, connection)[0]
+        except JobFailed as error:
+            if self.stop.is_set():
+                raise
+            return _failed(task.slices[0], error)
+
+    def rewrite(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
+        """Lost objects again, each whole and in a job of its own, since ranges of one partition cannot share one.
+
+        A bad record in a committed range was skipped when it was committed, whatever the policy is now.
+        """
+        whole = replace(task, records_per_object=None, skip_bad=True, max_bad=EVERY_BAD_RECORD)
+        return [self.run(replace(whole, slices=(part,)), state, connection)[0] for part in task.slices]
+
+    def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
+        metadata = self.sink.metadata
+        group = f"s3sink.{metadata.namespace}.{metadata.name}"
+        # A topic made anew needs consumers of its own: cached ones remember positions in the old log.
+        remade = sum(topic.generation - 1 for topic in state.topics.values())
+        group += f".{remade}" if remade else ""
+        results = run_job(self.spark, task, connection, group=group, isolation=self.sink.spec.source.isolation)
+        self.on_request_retries(sum(r.request_retries for r in results))
+        return results
+
+    def keep_committable(
+        self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket
+    ) -> list[SliceResult]:
+        """Leaves out topics made anew while they were read: old and new records may be mixed there."""
+        topics = admin.describe(sorted({r.slice.topic for r in results}))
+        kept = []
+        for result in results:
+            topic = topics[result.slice.topic]
+            if topic is not None and topic.id == state.topics[result.slice.topic].id:
+                kept.append(result)
+            else:
+                abandon([result], bucket)
+        skipped, most = sum(len(r.skipped) for r in kept), self.sink.spec.errors.max_per_flush
+        if skipped > most:
+            abandon(kept, bucket)
+            raise FinalError(
+                f"{skipped} bad records in one flush are more than errors.maxPerFlush = {most}: "
+                "nothing of it was committed",
+                reason="TooManyBadRecords",
+            )
+        return kept
+
+
+def abandon(results: list[SliceResult], bucket: Bucket) -> None:
+    """What stays behind is invisible; it only costs storage."""
+    for entry in (o for r in results for o in r.objects):
+        try:
+            bucket.abort_upload(entry.key, entry.upload_id)
+        except S3SinkError as error:
+            logs.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
+
+
+def _failed(part: Slice, error: JobFailed) -> SliceResult:
+    return SliceResult(part, part.start, failure=Failure(error.reason, str(error), retryable=True))
