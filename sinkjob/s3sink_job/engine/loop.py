@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+import time
 from types import FrameType
 
 from pyspark import InheritableThread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 from s3sink_job.errors import FinalError, TransientError
 from s3sink_job.flush.manifest import Manifest, ObjectEntry
@@ -20,8 +20,9 @@ def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[Obje
     def complete(entry: ObjectEntry) -> bool:
         return _complete(bucket, manifest.name, entry, exclusive=exclusive)
 
-    with ThreadPoolExecutor(min(PARALLEL, max(1, len(manifest.objects)))) as pool:
-        done = list(pool.map(complete, manifest.objects))
+    # Not an executor: those are waited for at exit, and a store that hangs must not keep a driver from ending.
+    with ThreadPool(min(PARALLEL, max(1, len(manifest.objects)))) as pool:
+        done = pool.map(complete, manifest.objects, chunksize=1)
     return [entry for entry, ok in zip(manifest.objects, done, strict=True) if not ok]
 
 

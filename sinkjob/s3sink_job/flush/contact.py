@@ -14,6 +14,8 @@ from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State, meet, remake
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, StartingOffsets
 
+DATA_LOSS = "DataLoss"
+
 
 @dataclass(frozen=True)
 class Topic:
@@ -113,17 +115,22 @@ def follow(
             generation = state.topics[name].generation
             notes.append(f"topic {name} was deleted and made anew: its objects are named -g{generation} now")
         state = meet(state, name, topic.id, earliest, now)
+    # Cut logs first: they raise the topic's generation, which the gaps of its other partitions must name.
+    for at, offsets in seen.items():
+        if skip_lost and state.offset(*at) > offsets.end:
+            state = _cut_back(state, at, offsets, now)
+            notes.append(f"the log of {at[0]}-{at[1]} was cut back to {offsets.end}: going on from there")
     readable: dict[TopicPartition, Offsets] = {}
     for at, offsets in seen.items():
-        before = state.topics[at[0]].generation
-        state, gap, problem = _compare(state, at, offsets, skip_lost=skip_lost, now=now)
-        gaps += [gap] if gap else []
-        if state.topics[at[0]].generation != before:
-            notes.append(f"the log of {at[0]}-{at[1]} was cut back to {offsets.end}: going on from there")
-        if problem:
-            problems[at] = problem
-        else:
+        lost = _lost(state, at, offsets)
+        if lost is None:
             readable[at] = offsets
+        elif lost.reason == DATA_LOSS and skip_lost:
+            generation, committed = state.topics[at[0]].generation, state.offset(*at)
+            gaps.append(Gap(at[0], generation, at[1], committed, offsets.earliest, GapReason.RETENTION, now))
+            readable[at] = offsets
+        else:
+            problems[at] = lost
     return Contact(state, seen, readable, tuple(gaps), problems, tuple(notes))
 
 
@@ -144,24 +151,20 @@ def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int]
     ]
 
 
-def _compare(
-    state: State, at: TopicPartition, offsets: Offsets, *, skip_lost: bool, now: float
-) -> tuple[State, Gap | None, Problem | None]:
-    name, partition = at
-    committed = state.offset(*at)
-    known = state.topics[name]
+def _lost(state: State, at: TopicPartition, offsets: Offsets) -> Problem | None:
+    """What Kafka no longer has of what the sink still wanted, or of what it had already."""
+    name, committed = f"{at[0]}-{at[1]}", state.offset(*at)
     if offsets.earliest > committed:
-        lost = f"{name}-{partition}: offsets {committed} to {offsets.earliest - 1} are gone from Kafka, unwritten"
-        if not skip_lost:
-            text = f"{lost}: set spec.source.onDataLoss to Skip to go on behind them"
-            return state, None, Problem("DataLoss", text)
-        gap = Gap(name, known.generation, partition, committed, offsets.earliest, GapReason.RETENTION, now)
-        return state, gap, None
+        text = f"{name}: offsets {committed} to {offsets.earliest - 1} are gone from Kafka, unwritten"
+        return Problem(DATA_LOSS, f"{text}: set spec.source.onDataLoss to Skip to go on behind them")
     if committed > offsets.end:
-        lost = f"{name}-{partition}: the log ends at {offsets.end}, before the committed offset {committed}"
-        if not skip_lost:
-            text = f"{lost}: set spec.source.onDataLoss to Skip to go on from its end"
-            return state, None, Problem("LogTruncated", text)
-        starts = {p: s.offset for p, s in known.partitions.items()} | {partition: offsets.end}
-        return remake(state, name, known.id, starts, now), None, None
-    return state, None, None
+        text = f"{name}: the log ends at {offsets.end}, before the committed offset {committed}"
+        return Problem("LogTruncated", f"{text}: set spec.source.onDataLoss to Skip to go on from its end")
+    return None
+
+
+def _cut_back(state: State, at: TopicPartition, offsets: Offsets, now: float) -> State:
+    """A log that lost its end goes on from there under new names: offsets will be used a second time."""
+    known = state.topics[at[0]]
+    starts = {p: s.offset for p, s in known.partitions.items()} | {at[1]: offsets.end}
+    return remake(state, at[0], known.id, starts, now)

@@ -145,7 +145,7 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             gaps=tuple(Gap(**g) for g in doc["gaps"]),
             replaces=tuple(doc["replaces"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error
 
 

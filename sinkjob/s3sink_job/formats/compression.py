@@ -59,6 +59,10 @@ def decompress(data: bytes, codec: str) -> bytes:
         case "Gzip":
             return zlib.decompress(data, GZIP)
         case "Zstd":
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            content = frame.decompress(data)
+            if not frame.eof:
+                raise EOFError("the compressed data ends before the end of its frame")
+            return content
         case other:
             raise ValueError(f"no decompressor for codec {other}")

@@ -13,6 +13,8 @@ class LineWriter:
         self._stream = stream
 
     def write(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows == 0:
+            return
         lines = rows.column("line")
         whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
         self._stream.write(memoryview(pc.binary_join(whole, b"\n")[0].as_buffer()))

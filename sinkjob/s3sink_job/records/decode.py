@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.records.text import NONE_BAD, Bad, Column, base64, holds, json_text, quoted, utf8
+from s3sink_job.records.text import NONE_BAD, Bad, Column, base64, holds, json_text, quoted, top_key_among, utf8
 
 META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
-# A name may be written with escapes, so an escaped underscore is worth a second look too.
-MAY_CLASH = r'"(?:_|\\u005[fF])(?:key|topic|partition|offset|timestamp|headers|\\u)'
+# A name may be written with escapes, so those are worth a second look too.
+MAY_CLASH = r'"_(?:key|topic|partition|offset|timestamp|headers)"|"_[^"]*\\u|"\\u005[fF]'
 
 
 @dataclass(frozen=True)
@@ -94,16 +94,13 @@ def _rest_of_object(value: Column) -> Column:
 
 def _clashes(value: Column) -> dict[int, str]:
     """Objects that already have one of our fields: merging would give one name two values."""
-    clashes = {}
-    for row in pc.indices_nonzero(pc.match_substring_regex(value, MAY_CLASH)).to_pylist():
-        try:
-            parsed = json.loads(value[row].as_py())
-        except (ValueError, RecursionError):
-            continue
-        taken = [f for f in META_FIELDS if isinstance(parsed, dict) and f in parsed]
-        if taken:
-            clashes[row] = f"value already has the field {taken[0]!r}: use columns.meta None or Quix"
-    return clashes
+    suspects = pc.indices_nonzero(pc.match_substring_regex(value, MAY_CLASH))
+    if not len(suspects):
+        return {}
+    names = top_key_among(value.take(suspects), META_FIELDS)
+    clash = pc.is_valid(names)
+    found = zip(suspects.filter(clash).to_pylist(), names.filter(clash).to_pylist(), strict=True)
+    return {row: f"value already has the field {name!r}: use columns.meta None or Quix" for row, name in found}
 
 
 def _headers(column: Column) -> Column:

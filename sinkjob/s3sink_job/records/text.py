@@ -30,7 +30,10 @@ Column: TypeAlias = pa.Array
 NONE_BAD = Bad({})
 
 # DuckDB's parser lets these pass; RFC 8259, and most readers of the files, do not.
-SUSPECT = r",\s*[\]}]|(?i:nan|inf)"
+COMMA = r",\s*[\]}]"
+NAN = "(?i:nan|inf)"
+SUSPECT = f"{COMMA}|{NAN}"
+STRING = r'"(?:[^"\\]|\\.)*"'
 CONTROL = {chr(c): f"\\u{c:04x}" for c in range(0x20)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -52,17 +55,20 @@ def utf8(column: Column) -> tuple[Column, Bad]:
 def json_text(column: Column) -> tuple[Column, Bad]:
     """Bytes that hold one JSON value each, on one line each. Null stays null."""
     text, bad = utf8(column)
-    valid = _json_valid(text)
-    suspect = pc.match_substring_regex(text, SUSPECT)
-    odd = pc.fill_null(pc.or_(pc.invert(valid), suspect), False)
-    if pc.any(odd).as_py():
-        rows = dict(bad.rows)
-        for row in pc.indices_nonzero(odd).to_pylist():
-            reason = _why_not_json(text[row].as_py(), valid[row].as_py())
-            if reason is not None:
-                rows[row] = reason
-        bad = Bad(rows)
-    return one_line(text), bad
+    valid = pc.fill_null(_query("SELECT json_valid(v) AS r FROM batch", text), True)
+    rows = dict(bad.rows)
+    for row in pc.indices_nonzero(pc.invert(valid)).to_pylist():
+        rows[row] = _why_not_json(text[row].as_py())
+    suspects = pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(text, SUSPECT), False))
+    if len(suspects):
+        bare = pc.replace_substring_regex(text.take(suspects), STRING, '""')
+        rows |= dict.fromkeys(
+            suspects.filter(pc.match_substring_regex(bare, NAN)).to_pylist(), "not JSON: NaN or Infinity"
+        )
+        rows |= dict.fromkeys(
+            suspects.filter(pc.match_substring_regex(bare, COMMA)).to_pylist(), "not JSON: a trailing comma"
+        )
+    return one_line(text), Bad(rows)
 
 
 def one_line(text: Column) -> Column:
@@ -91,17 +97,17 @@ def quoted(text: Column) -> Column:
 
 def base64(column: Column) -> Column:
     """Bytes as base64 text."""
-    batch = pa.table({"v": column.cast(pa.binary())})
-    return _query("SELECT to_base64(v) AS r FROM batch", batch)
+    return _query("SELECT to_base64(v) AS r FROM batch", column.cast(pa.binary()))
 
 
-def _json_valid(text: Column) -> Column:
-    return _query("SELECT json_valid(v) AS r FROM batch", pa.table({"v": text}))
+def top_key_among(text: Column, names: tuple[str, ...]) -> Column:
+    """The first of the names that a JSON object has at its top, however it spells it; null if none."""
+    return _query(f"SELECT list_intersect({list(names)!r}, json_keys(v))[1] AS r FROM batch", text)  # noqa: S608 - ours
 
 
-def _query(sql: str, batch: pa.Table) -> Column:
+def _query(sql: str, column: Column) -> Column:
     database = _database()
-    database.register("batch", batch)
+    database.register("batch", pa.table({"v": column}))
     try:
         return database.sql(sql).to_arrow_table().column("r").combine_chunks()
     finally:
@@ -114,15 +120,12 @@ def _database() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
 
 
-def _why_not_json(value: str, parsed: bool) -> str | None:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not JSON")
-
+def _why_not_json(value: str) -> str:
+    """The words for a value that was found not to be JSON."""
     try:
-        json.loads(value, parse_constant=refuse)
-    except RecursionError:
-        # Deep nesting is legal: only Python's own parser gives up on it.
-        return None if parsed else "not JSON"
+        json.loads(value)
     except ValueError as error:
         return f"not JSON: {error}"
-    return None if parsed else "not JSON: a lone surrogate"
+    except RecursionError:
+        return "not JSON"
+    return "not JSON: a lone surrogate"

@@ -7,7 +7,7 @@ drivers commit at once. The probe tries just that on throw-away objects beside t
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import Conflict, PreconditionFailed
@@ -47,8 +47,8 @@ def _put_conditions(bucket: Bucket, key: str) -> str | None:
 
 
 def _race(bucket: Bucket, key: str) -> str | None:
-    with ThreadPoolExecutor(CREATORS) as pool:
-        lost = list(pool.map(lambda n: _refused(bucket, key, b"%d" % n, if_absent=True), range(CREATORS)))
+    with ThreadPool(CREATORS) as pool:
+        lost = pool.map(lambda n: _refused(bucket, key, b"%d" % n, if_absent=True), range(CREATORS), chunksize=1)
     winners = lost.count(False)
     return None if winners == 1 else f"{winners} of {CREATORS} concurrent creators of one object won"
 
