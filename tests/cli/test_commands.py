@@ -1,0 +1,213 @@
+"""The `s3sink` command as a person or a script meets it: words, exit codes, and never a secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.parts.jars import connector_dir
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.s3 import S3Server
+
+TEN_MISTAKES = {
+    "apiVersion": "s3sink.dev/v1alpha1",
+    "kind": "S3Sink",
+    "metadata": {"name": "Not_A_Name"},
+    "spec": {
+        "sorce": {},
+        "source": {"bootstrapServers": "", "topics": ["a", "a"], "isolation": "Sometimes"},
+        "destination": {"bucket": "B", "prefix": "/x/", "partSize": "1Ki"},
+        "format": {"type": "Json", "compression": {"codec": "Snappy"}},
+        "flush": {"records": 0, "interval": "soon"},
+    },
+}
+
+
+@dataclass
+class Command:
+    folder: Path
+    outputs: list[str]
+
+    def write(self, *documents: dict[str, Any]) -> Path:
+        file = self.folder / "sink.yaml"
+        file.write_text(yaml.safe_dump_all(documents))
+        return file
+
+    def __call__(self, name: str, file: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "s3sink_job", name, "-f", str(file), *more],
+            env={**os.environ, "S3SINK_JARS": str(connector_dir())},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        self.outputs.append(done.stdout + done.stderr)
+        return done
+
+
+@pytest.fixture
+def s3sink(tmp_path: Path) -> Command:
+    return Command(tmp_path, [])
+
+
+def documents(kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A sink on the secured listener, and its Secret, as one would give them to kubectl."""
+    secure = kafka.secure
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    sink = {
+        "apiVersion": "s3sink.dev/v1alpha1",
+        "kind": "S3Sink",
+        "metadata": {"name": "commands"},
+        "spec": {
+            "source": {
+                "bootstrapServers": secure.bootstrap,
+                "topics": [topic],
+                "propertiesFrom": [{"secretRef": {"name": "auth"}}],
+            },
+            "destination": {
+                "bucket": bucket,
+                "endpoint": s3.endpoint,
+                "region": s3.region,
+                "credentials": {"secretRef": {"name": "s3"}},
+            },
+            "format": {"type": "Json"},
+        },
+    }
+    secrets = {
+        "auth": {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": f'{module} required username="{secure.username}" password="{secure.password}";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": secure.ca_pem,
+        },
+        "s3": {"AWS_ACCESS_KEY_ID": s3.access_key, "AWS_SECRET_ACCESS_KEY": s3.secret_key},
+    }
+    return sink, secrets
+
+
+@pytest.mark.slow
+def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
+    s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str
+) -> None:
+    kafka.create_topic(topic_name, partitions=2)
+    kafka.produce(topic_name, [(None, b"%d" % n, None, None) for n in range(500)])
+    sink, secrets = documents(kafka, s3, bucket, topic_name)
+    file = s3sink.write(
+        sink,
+        *(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+            for name, data in secrets.items()
+        ),
+    )
+
+    checked = s3sink("check", file)
+    assert checked.returncode == 0, checked.stderr
+    assert {line.split()[0] for line in checked.stdout.splitlines()} == {"ok"}
+    assert f"{topic_name} has 2 partitions and 500 offsets" in checked.stdout
+
+    status = s3sink.folder / "status.json"
+    run = s3sink("run", file, "--once", "--status-file", str(status))
+    assert run.returncode == 0, run.stderr
+    logged = [json.loads(line) for line in run.stderr.splitlines() if line.startswith("{")]
+    assert any(entry["message"] == "flushed" and entry["records"] == 500 for entry in logged)
+    assert json.loads(status.read_text())["phase"] == "Completed"
+
+    proof = s3sink("verify", file, "--json")
+    assert proof.returncode == 0, proof.stderr
+    found = json.loads(proof.stdout)
+    assert {k: found[k] for k in ("records", "missing", "duplicates", "gaps")} == {
+        "records": 500,
+        "missing": 0,
+        "duplicates": 0,
+        "gaps": 0,
+    }
+
+    client = s3.client()
+    client.create_multipart_upload(Bucket=bucket, Key=f"{topic_name}/0/orphan")
+    assert "0 orphaned uploads" in s3sink("gc", file).stdout, "a young upload may be at work"
+    dry = s3sink("gc", file, "--older-than", "0s", "--dry-run")
+    assert f"would abort {topic_name}/0/orphan" in dry.stdout
+    assert "1 orphaned uploads" in s3sink("gc", file, "--older-than", "0s").stdout
+    assert client.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
+
+    everything = "".join(s3sink.outputs) + status.read_text()
+    for secret in (kafka.secure.password, s3.secret_key):
+        assert secret not in everything
+
+
+@pytest.mark.slow
+def test_check_says_line_by_line_what_is_wrong(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
+    sink, secrets = documents(kafka, s3, "no-such-bucket", "no-such-topic")
+    folder = s3sink.folder / "mounted"
+    for name, data in secrets.items():
+        (folder / name).mkdir(parents=True)
+        for key, value in data.items():
+            (folder / name / key).write_text(value)
+    done = s3sink("check", s3sink.write(sink), "--secrets", str(folder))
+    assert done.returncode == 2
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    assert len(failed) == 2
+    assert "no-such-bucket" in failed[0]
+    assert "create the bucket" in failed[0]
+    assert "no-such-topic does not exist" in failed[1]
+
+
+def test_a_manifest_with_ten_mistakes_names_them_all_at_once(s3sink: Command) -> None:
+    done = s3sink("run", s3sink.write(TEN_MISTAKES))
+    assert done.returncode == 2
+    for path in (
+        "metadata.name",
+        "spec.sorce",
+        "spec.source.bootstrapServers",
+        "spec.source.topics",
+        "spec.source.isolation",
+        "spec.destination.bucket",
+        "spec.destination.prefix",
+        "spec.destination.partSize",
+        "spec.format.compression.codec",
+        "spec.flush.records",
+        "spec.flush.interval",
+    ):
+        assert path in done.stderr
+    assert "did you mean" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_there_or_not_yaml_is_named(s3sink: Command) -> None:
+    missing = s3sink("run", s3sink.folder / "absent.yaml")
+    assert missing.returncode == 2
+    assert "absent.yaml" in missing.stderr
+    broken = s3sink.folder / "broken.yaml"
+    broken.write_text("kind: [S3Sink\n")
+    done = s3sink("verify", broken)
+    assert done.returncode == 2
+    assert "broken.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_stopped_sink_has_nothing_to_do(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
+    sink, _ = documents(kafka, s3, "bucket", "topic")
+    sink["spec"]["state"] = "Stopped"
+    done = s3sink("run", s3sink.write(sink))
+    assert done.returncode == 0
+    assert "Stopped" in done.stderr
+
+
+@pytest.mark.parametrize("listen", ["8080", ":8080", "127.0.0.1:http"])
+def test_an_address_that_is_none_is_refused_before_anything_starts(
+    s3sink: Command, kafka: KafkaBroker, s3: S3Server, listen: str
+) -> None:
+    sink, _ = documents(kafka, s3, "bucket", "topic")
+    done = s3sink("run", s3sink.write(sink), "--listen", listen)
+    assert done.returncode == 2
+    assert "host:port" in done.stderr
