@@ -8,7 +8,7 @@ from collections.abc import Callable
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import publish
 from s3sink_job.engine.write import SliceResult
-from s3sink_job.errors import ProtocolError
+from s3sink_job.errors import FinalError, ProtocolError
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
 from s3sink_job.flush.state import State, commit, published
 
@@ -48,10 +48,18 @@ class Books:
         return self.swap(commit(state, manifest))
 
     def publish(self, manifest: Manifest) -> list[ObjectEntry]:
-        """Completes the uploads of the committed flush; returns those that somebody aborted."""
-        lost = publish(self.ledger.bucket, manifest, exclusive=self.ledger.conditional)
-        self._state = published(self.state)
-        self.unnoted = bool(manifest.objects)
+        """Completes the uploads of the committed flush; returns those that somebody aborted.
+
+        While any is lost the state goes on naming the flush, so that whatever fails then is looked at again.
+        """
+        try:
+            lost = publish(self.ledger.bucket, manifest, exclusive=self.ledger.conditional)
+        except FinalError:
+            self.ledger.confirm()  # the key may hold what another driver wrote again after it took over
+            raise
+        if not lost:
+            self._state = published(self.state)
+            self.unnoted = bool(manifest.objects)
         return lost
 
     def manifest(

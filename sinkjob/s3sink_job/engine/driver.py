@@ -24,7 +24,7 @@ from s3sink_job.errors import FinalError, TransientError
 from s3sink_job.flush.contact import Contact, Problem, Topic, first_contact, follow, starting_offsets
 from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
 from s3sink_job.flush.plan import Offsets, Rules, TopicPartition, Watch, behind_since, drained, make_plan, observe
-from s3sink_job.flush.state import Owner, State
+from s3sink_job.flush.state import Owner, State, published
 from s3sink_job.kafka.admin import Admin, KafkaUnavailable
 from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
@@ -128,6 +128,8 @@ class Driver:
             self._publish(books, books.ledger.manifest(books.state.publishing))
         contact = self._contact(books)
         self._settle(books, contact)
+        # Only now: until that is settled, the ends of a topic made anew must not hide those of the old one.
+        self._ends |= {at: o.end for at, o in contact.known.items()}
         now = self.clock()
         self._watch = observe(self._watch, books.state, contact.seen, now)
         self._drop_old_holds(books.state, contact)
@@ -188,16 +190,15 @@ class Driver:
         partitions = [(name, p) for name, topic in known.items() for p in topic.partitions]
         committed = self.spec.source.isolation == "ReadCommitted"
         seen = admin.offsets(partitions, committed=committed)
+        if admin.describe(self.spec.source.topics) != topics:
+            raise KafkaUnavailable("a topic changed while its offsets were looked up: looking again")
         if first:
             if len(seen) < len(partitions):
                 silent = ", ".join(f"{name}-{p}" for name, p in partitions if (name, p) not in seen)
                 raise KafkaUnavailable(f"first contact needs every partition, and Kafka does not tell of {silent}")
             self._first_contact(books, known, seen)
         skip_lost = self.spec.source.on_data_loss == "Skip"
-        contact = follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock())
-        # Kept for topics that are gone: made anew, they show what was there unwritten.
-        self._ends |= {at: o.end for at, o in seen.items()}
-        return contact
+        return follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock())
 
     def _first_contact(self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]) -> None:
         """Stored before anything is read: after a crash `Latest` still means the time of first contact."""
@@ -277,6 +278,8 @@ class Driver:
 
     def _publish(self, books: Books, manifest: Manifest) -> None:
         lost = books.publish(manifest)
+        if lost:
+            self._repair(books, manifest, lost)
         now = self.clock()
         self.reporter.flushed(manifest, now - self._began, now, lost)
         logs.info(
@@ -288,12 +291,10 @@ class Driver:
             reason=",".join(sorted({s.reason for s in manifest.slices})),
             seconds=round(now - self._began, 3),
         )
-        if lost:
-            self._repair(books, manifest, lost)
 
     def _repair(self, books: Books, manifest: Manifest, lost: list[ObjectEntry]) -> None:
         logs.warning("uploads vanished between commit and publish", keys=[o.key for o in lost])
-        state, ledger = books.state, books.ledger
+        state, ledger = published(books.state), books.ledger
         slices, gaps = what_is_left(state, lost, self._kafka(), self.clock)
         number = ledger.next_number(state)
         encoding = encoding_from_doc(manifest.encoding)
@@ -303,6 +304,8 @@ class Driver:
         failure = next((r.failure for r in results if r.failure is not None), None)
         if failure is not None:
             raise TransientError(f"writing a lost object again: {failure.message}", reason=failure.reason)
+        if len(self._writing.keep_current(results, state, self._kafka(), ledger.bucket)) < len(results):
+            raise TransientError("a topic was made anew while a lost object was written again")
         keys = tuple(o.key for o in lost)
         again = books.manifest(state, encoding.to_doc(), number=number, results=results, gaps=gaps, replaces=keys)
         books.commit(state, again)

@@ -120,6 +120,14 @@ class Ledger:
             self._overwrite(target)
         return target
 
+    def confirm(self) -> None:
+        """Raises FencedError if another driver has taken over."""
+        found = self.bucket.get(self.state_key)
+        if found is not None and found[1] != self._etag:
+            stored = state_from_json(found[0], self.state_key)
+            if stored.writer != self.writer:
+                raise _fenced(stored)
+
     def _swap(self, target: State) -> str:
         body = target.to_json()
         for attempt in range(self.bucket.retrying.max + 1):

@@ -18,7 +18,10 @@ def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[Obje
     """Makes every object of the flush visible. Returns those whose uploads somebody aborted."""
 
     def complete(entry: ObjectEntry) -> bool:
-        return _complete(bucket, manifest.name, entry, exclusive=exclusive)
+        ours = {manifest.name}
+        if entry.key in manifest.replaces and manifest.previous:
+            ours.add(manifest.previous)  # the upload that was taken for lost got through after all
+        return _complete(bucket, ours, entry, exclusive=exclusive)
 
     # Not an executor: those are waited for at exit, and a store that hangs must not keep a driver from ending.
     with ThreadPool(min(PARALLEL, max(1, len(manifest.objects)))) as pool:
@@ -26,16 +29,16 @@ def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[Obje
     return [entry for entry, ok in zip(manifest.objects, done, strict=True) if not ok]
 
 
-def _complete(bucket: Bucket, flush: str, entry: ObjectEntry, *, exclusive: bool) -> bool:
+def _complete(bucket: Bucket, flushes: set[str], entry: ObjectEntry, *, exclusive: bool) -> bool:
     try:
         bucket.complete_upload(entry.key, entry.upload_id, entry.etags, exclusive=exclusive)
     except (NoSuchUpload, PreconditionFailed) as answer:
         found = bucket.head(entry.key)
-        if found is not None and found.metadata.get(FLUSH_TAG) == flush:
+        if found is not None and found.metadata.get(FLUSH_TAG) in flushes:
             return True
         if found is not None:
             raise FinalError(
-                f"s3://{bucket.name}/{entry.key} is taken by an object that flush {flush} did not write: "
+                f"s3://{bucket.name}/{entry.key} is taken by an object that flush {max(flushes)} did not write: "
                 "move it away, and the sink goes on by itself; it was not overwritten",
                 reason="KeyTaken",
             ) from answer

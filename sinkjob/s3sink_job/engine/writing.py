@@ -89,6 +89,18 @@ class Writing:
     def keep_committable(
         self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket
     ) -> list[SliceResult]:
+        kept = self.keep_current(results, state, admin, bucket)
+        skipped, most = sum(len(r.skipped) for r in kept), self.sink.spec.errors.max_per_flush
+        if skipped > most:
+            abandon(kept, bucket)
+            raise FinalError(
+                f"{skipped} bad records in one flush are more than errors.maxPerFlush = {most}: "
+                "nothing of it was committed",
+                reason="TooManyBadRecords",
+            )
+        return kept
+
+    def keep_current(self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket) -> list[SliceResult]:
         """Leaves out topics made anew while they were read: old and new records may be mixed there."""
         topics = admin.describe(sorted({r.slice.topic for r in results}))
         kept = []
@@ -98,14 +110,6 @@ class Writing:
                 kept.append(result)
             else:
                 abandon([result], bucket)
-        skipped, most = sum(len(r.skipped) for r in kept), self.sink.spec.errors.max_per_flush
-        if skipped > most:
-            abandon(kept, bucket)
-            raise FinalError(
-                f"{skipped} bad records in one flush are more than errors.maxPerFlush = {most}: "
-                "nothing of it was committed",
-                reason="TooManyBadRecords",
-            )
         return kept
 
 

@@ -90,6 +90,9 @@ def state_from_json(body: bytes, where: str) -> State:
                 "run a newer s3sink; nothing was changed",
                 reason="NewerFormat",
             )
+        for field_name in ("epoch", "revision", "flush"):
+            if not isinstance(doc[field_name], int):
+                raise TypeError(f"{field_name} is no whole number")
         return State(
             owner=Owner(**doc["owner"]),
             epoch=doc["epoch"],

@@ -102,7 +102,9 @@ def base64(column: Column) -> Column:
 
 def top_key_among(text: Column, names: tuple[str, ...]) -> Column:
     """The first of the names that a JSON object has at its top, however it spells it; null if none."""
-    return _query(f"SELECT list_intersect({list(names)!r}, json_keys(v))[1] AS r FROM batch", text)  # noqa: S608 - ours
+    first = f"list_intersect({list(names)!r}, json_keys(v))[1]"
+    # What is not JSON has no keys, and DuckDB would fail the whole column over it.
+    return _query(f"SELECT CASE WHEN json_valid(v) THEN {first} END AS r FROM batch", text)  # noqa: S608 - ours
 
 
 def _query(sql: str, column: Column) -> Column:

@@ -1,0 +1,254 @@
+"""The state object: what is read back is what was written, and nothing else is ever taken for a state."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3sink_job.errors import ProtocolError
+from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, manifest_from_json
+from s3sink_job.flush.state import (
+    RECENT_GAPS,
+    Owner,
+    PartitionState,
+    State,
+    TopicState,
+    Totals,
+    commit,
+    meet,
+    published,
+    raise_epoch,
+    remake,
+    state_from_json,
+)
+from tests.flush.examples import NOW, gap, manifest, object_entry, slice_entry, state_of
+
+WHERE = "s3://lake/.s3sink/default/sink/state.json"
+
+texts = st.text(max_size=20)
+counts = st.integers(0, 2**63 - 1)
+times = st.floats(0, 1e11, allow_nan=False)
+gaps = st.builds(Gap, texts, counts, counts, counts, counts, texts, times)
+partitions = st.dictionaries(st.integers(0, 99), st.builds(PartitionState, counts, counts, times), max_size=3)
+states = st.builds(
+    State,
+    owner=st.builds(Owner, texts, texts, texts, texts),
+    epoch=counts,
+    revision=counts,
+    writer=texts,
+    flush=counts,
+    last=st.none() | texts,
+    publishing=st.none() | texts,
+    topics=st.dictionaries(texts, st.builds(TopicState, texts, counts, partitions), max_size=3),
+    totals=st.builds(Totals, counts, counts, counts, counts, counts, counts),
+    recent_gaps=st.lists(gaps, max_size=3).map(tuple),
+)
+objects = st.builds(
+    ObjectEntry,
+    *(texts, texts, st.lists(texts, max_size=3).map(tuple), texts, counts, counts, counts, counts, counts, counts),
+)
+slices = st.builds(
+    SliceEntry, texts, counts, counts, counts, counts, texts, counts, st.lists(counts, max_size=3).map(tuple)
+)
+manifests = st.builds(
+    Manifest,
+    *(counts, texts, counts, times, st.dictionaries(texts, st.none() | texts, max_size=3), st.none() | texts),
+    *(st.lists(kind, max_size=3).map(tuple) for kind in (slices, objects, gaps, texts)),
+)
+
+
+@given(states)
+def test_a_restart_finds_the_state_as_it_was_left(state: State) -> None:
+    assert state_from_json(state.to_json(), WHERE) == state
+
+
+@given(manifests)
+def test_a_restart_finds_the_flush_as_it_was_left(flush: Manifest) -> None:
+    assert manifest_from_json(flush.to_json(), WHERE) == flush
+
+
+def test_the_state_of_a_newer_s3sink_is_refused_and_says_so() -> None:
+    doc = json.loads(state_of(5).to_json()) | {"formatVersion": 2, "something": "new"}
+
+    with pytest.raises(ProtocolError, match="run a newer s3sink") as refused:
+        state_from_json(json.dumps(doc).encode(), WHERE)
+
+    assert refused.value.reason == "NewerFormat"
+    assert WHERE in str(refused.value)
+
+
+def test_the_manifest_of_a_newer_s3sink_is_refused_and_says_so() -> None:
+    doc = json.loads(manifest().to_json()) | {"formatVersion": 2}
+
+    with pytest.raises(ProtocolError, match="upgrade s3sink") as refused:
+        manifest_from_json(json.dumps(doc).encode(), WHERE)
+
+    assert refused.value.reason == "NewerFormat"
+
+
+CORRUPT = [b"", b"{", b"null", b"5", b'"text"', b"[]", b"{}", b'{"formatVersion":1}', b"\xff\xfe", b"\x00" * 100]
+
+
+@pytest.mark.parametrize("body", CORRUPT)
+def test_a_corrupt_state_is_refused_and_never_a_fresh_start(body: bytes) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        state_from_json(body, WHERE)
+
+    assert refused.value.reason == "CorruptState"
+    assert WHERE in str(refused.value)
+
+
+@pytest.mark.parametrize("body", CORRUPT)
+def test_a_corrupt_manifest_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        manifest_from_json(body, WHERE)
+
+    assert refused.value.reason == "CorruptState"
+
+
+STATE_FIELDS = sorted(json.loads(state_of(5).to_json()))
+
+
+@pytest.mark.parametrize("field", STATE_FIELDS)
+def test_a_state_that_lacks_a_field_is_refused(field: str) -> None:
+    doc = json.loads(state_of(5).to_json())
+    del doc[field]
+
+    with pytest.raises(ProtocolError) as refused:
+        state_from_json(json.dumps(doc).encode(), WHERE)
+
+    assert refused.value.reason == "CorruptState"
+
+
+def test_a_partition_that_lacks_its_offset_is_refused() -> None:
+    doc = json.loads(state_of(5).to_json())
+    del doc["topics"]["orders"]["partitions"]["0"]["offset"]
+
+    with pytest.raises(ProtocolError, match="offset"):
+        state_from_json(json.dumps(doc).encode(), WHERE)
+
+
+@given(st.data())
+def test_a_state_cut_short_is_always_refused(data: st.DataObject) -> None:
+    body = state_of(5, 7).to_json()
+
+    with pytest.raises(ProtocolError):
+        state_from_json(body[: data.draw(st.integers(0, len(body) - 1))], WHERE)
+
+
+def test_a_commit_moves_offsets_counts_and_names_what_is_being_published() -> None:
+    flush = manifest(
+        slices=(replace(slice_entry(5, 9), skipped=(6, 7)),), objects=(object_entry(5, 8),), gaps=(gap(9, 12),)
+    )
+
+    after = commit(state_of(5), flush)
+
+    assert after.offset("orders", 0) == 12
+    assert after.topics["orders"].partitions[0].flushed_at == flush.committed_at
+    assert (after.flush, after.last, after.publishing) == (1, flush.name, flush.name)
+    assert after.totals == Totals(records=4, bytes=40, objects=1, skipped=2, gaps=1, gap_offsets=3)
+    assert published(after).publishing is None
+
+
+def test_a_flush_without_objects_leaves_nothing_to_publish() -> None:
+    assert commit(state_of(5), manifest(slices=(slice_entry(5, 9),))).publishing is None
+
+
+def test_a_gap_behind_the_committed_offset_is_noted_and_moves_nothing() -> None:
+    after = commit(state_of(20), manifest(gaps=(gap(5, 9, GapReason.UPLOAD_LOST),)))
+
+    assert after.offset("orders", 0) == 20
+    assert after.recent_gaps == (gap(5, 9, GapReason.UPLOAD_LOST),)
+
+
+def test_the_state_stays_small_however_much_is_lost() -> None:
+    state = state_of(0)
+    for n in range(50):
+        state = commit(state, manifest(n + 1, after=state, gaps=(gap(n, n + 1),)))
+
+    assert len(state.recent_gaps) == RECENT_GAPS
+    assert state.recent_gaps[-1] == gap(49, 50)
+    assert state.totals.gaps == state.totals.gap_offsets == 50
+
+
+REFUSED = {
+    "hole": manifest(slices=(slice_entry(6, 9),)),
+    "overlap": manifest(slices=(slice_entry(4, 9),)),
+    "backwards": manifest(slices=(slice_entry(5, 4),)),
+    "twice": manifest(slices=(slice_entry(5, 9), slice_entry(5, 9))),
+    "hole between slices": manifest(slices=(slice_entry(5, 7), slice_entry(8, 9))),
+    "overlap of gap and slice": manifest(slices=(slice_entry(5, 9),), gaps=(gap(5, 7),)),
+    "another generation": manifest(slices=(slice_entry(5, 9, generation=2),)),
+    "gap of another generation": manifest(gaps=(gap(5, 9, generation=2),)),
+    "old number": manifest(0, slices=(slice_entry(5, 9),)),
+}
+
+
+@pytest.mark.parametrize("flush", REFUSED.values(), ids=REFUSED.keys())
+def test_a_flush_that_would_lose_or_repeat_records_is_refused(flush: Manifest) -> None:
+    with pytest.raises(ProtocolError):
+        commit(state_of(5), flush)
+
+
+def test_no_flush_is_committed_over_one_that_is_not_published() -> None:
+    pending = commit(state_of(5), manifest(slices=(slice_entry(5, 9),), objects=(object_entry(5, 8),)))
+
+    with pytest.raises(ProtocolError, match="still being published"):
+        commit(pending, manifest(2, after=pending, slices=(slice_entry(9, 12),)))
+
+
+def test_a_flush_that_another_one_overtook_is_refused() -> None:
+    """Else it would drop out of the chain of manifests, and nobody could prove any more what was written."""
+    state = commit(state_of(5), manifest(slices=(slice_entry(5, 9),)))
+
+    with pytest.raises(ProtocolError, match="follows None"):
+        commit(state, manifest(2, slices=(slice_entry(9, 12),)))
+
+
+def test_a_partition_met_again_keeps_its_offset_whatever_kafka_begins_with() -> None:
+    state = meet(state_of(5), "orders", "id-1", {0: 99, 1: 7}, NOW + 1)
+
+    assert state.offset("orders", 0) == 5
+    assert state.topics["orders"].partitions[1] == PartitionState(7, 7, NOW + 1)
+
+
+def test_a_topic_with_another_id_is_never_taken_for_the_known_one() -> None:
+    with pytest.raises(ProtocolError, match="id-2"):
+        meet(state_of(5), "orders", "id-2", {0: 0}, NOW)
+
+
+def test_a_topic_made_anew_forgets_old_offsets_and_partitions_and_gets_new_names() -> None:
+    state = remake(state_of(5, 6), "orders", "id-2", {0: 0}, NOW + 1)
+
+    assert state.topics["orders"] == TopicState("id-2", 2, {0: PartitionState(0, 0, NOW + 1)})
+
+
+def test_a_takeover_raises_the_epoch_and_touches_nothing_else() -> None:
+    assert raise_epoch(state_of(5)) == replace(state_of(5), epoch=1)
+
+
+def test_a_sink_applied_again_owns_its_state_and_another_cluster_does_not() -> None:
+    owner = Owner("c", "ns", "sink", "uid-1")
+
+    assert owner.same_sink(Owner("c", "ns", "sink", "uid-2"))
+    for other in (Owner("x", "ns", "sink"), Owner("c", "x", "sink"), Owner("c", "ns", "x")):
+        assert not owner.same_sink(other)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["slice", "gap"]), st.integers(1, 5)), max_size=8))
+def test_any_run_of_slices_and_gaps_that_joins_is_committed_to_its_end(parts: list[tuple[str, int]]) -> None:
+    at, made_slices, made_gaps = 5, [], []
+    for kind, length in parts:
+        if kind == "slice":
+            made_slices.append(slice_entry(at, at + length))
+        else:
+            made_gaps.append(gap(at, at + length))
+        at += length
+
+    state = commit(state_of(5), manifest(slices=tuple(made_slices), gaps=tuple(made_gaps)))
+
+    assert state.offset("orders", 0) == at

@@ -1,0 +1,156 @@
+"""What lies in the bucket: readers that are not ours get every line back, whatever the compression."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+
+import pyarrow as pa
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from s3sink_job.encoding import Encoding
+from s3sink_job.formats import open_object
+from s3sink_job.formats.compression import decompress
+from s3sink_job.spec import LEVELS
+
+
+class Parts(io.BytesIO):
+    """A sink that remembers whether anybody closed it: the upload has to stay open."""
+
+
+def encoding(codec: str = "None", level: int | None = None, format: str = "Json") -> Encoding:
+    return Encoding(format=format, codec=codec, level=level, meta="None", key="String", value="Json")
+
+
+def rows(*lines: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(lines, pa.binary())], ["line"])
+
+
+def written(wanted: Encoding, *batches: pa.RecordBatch) -> bytes:
+    sink = Parts()
+    writer = open_object(wanted, sink)
+    for batch in batches:
+        writer.write(batch)
+    writer.close()
+    return sink.getvalue()
+
+
+def read_by_others(data: bytes, codec: str) -> bytes:
+    match codec:
+        case "Gzip":
+            return gzip.decompress(data)
+        case "Zstd":
+            with pa.input_stream(io.BytesIO(data), compression="zstd") as stream:
+                return bytes(stream.read())
+        case _:
+            return data
+
+
+CODECS = ("None", "Gzip", "Zstd")
+ALL_LEVELS = [
+    (codec, level)
+    for codec in CODECS
+    for level in (None, *sorted({LEVELS[codec][0], *LEVELS[codec], 3} if codec in LEVELS else ()))
+]
+lines_drawn = st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), min_size=1, max_size=20)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(batches=st.lists(lines_drawn, min_size=1, max_size=4))
+def test_every_line_comes_back_in_order(codec: str, batches: list[list[bytes]]) -> None:
+    data = written(encoding(codec), *(rows(*lines) for lines in batches))
+
+    expected = b"".join(line + b"\n" for lines in batches for line in lines)
+    assert read_by_others(data, codec) == expected
+    assert decompress(data, codec) == expected
+
+
+@pytest.mark.parametrize(("codec", "level"), ALL_LEVELS)
+def test_every_level_that_the_resource_allows_can_be_read(codec: str, level: int | None) -> None:
+    lines = [b'{"n":%d,"t":"%s"}' % (n, b"x" * (n % 50)) for n in range(2_000)]
+
+    data = written(encoding(codec, level), rows(*lines))
+
+    assert read_by_others(data, codec).splitlines() == lines
+    if codec != "None" and level != 0:
+        assert len(data) < sum(map(len, lines)) / 2
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_an_object_is_one_frame_so_that_every_reader_takes_it(codec: str) -> None:
+    data = written(encoding(codec), *(rows(b"line %d" % n) for n in range(50)))
+
+    match codec:
+        case "Gzip":
+            reader = zlib.decompressobj(31)
+            reader.decompress(data)
+            assert reader.eof
+            assert reader.unused_data == b""
+        case "Zstd":
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            frame.decompress(data)
+            assert frame.eof
+            assert frame.unused_data == b""
+        case _:
+            assert data.count(b"\n") == 50
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(lines=lines_drawn, start=st.integers(0, 19), count=st.integers(1, 20))
+def test_a_part_of_a_batch_is_written_and_nothing_beside_it(
+    codec: str, lines: list[bytes], start: int, count: int
+) -> None:
+    window = rows(*lines).slice(start, count)
+    if not window.num_rows:
+        return
+
+    data = written(encoding(codec), window)
+
+    assert read_by_others(data, codec) == b"".join(line + b"\n" for line in lines[start : start + count])
+
+
+def test_an_empty_batch_adds_no_line() -> None:
+    assert written(encoding(), rows(b"a"), rows(), rows(b"b")) == b"a\nb\n"
+
+
+@pytest.mark.parametrize("codec", ["Gzip", "Zstd"])
+def test_an_object_cut_short_is_never_taken_for_a_whole_one(codec: str) -> None:
+    """`verify` reads objects with this: half an object must not pass for all of it."""
+    data = written(encoding(codec), rows(*(b"%d" % (n * n) for n in range(5_000))))
+
+    with pytest.raises((EOFError, ValueError, OSError, zlib.error, zstandard.ZstdError)):
+        decompress(data[: len(data) // 2], codec)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_upload_stays_open_when_the_writer_is_closed(codec: str) -> None:
+    sink = Parts()
+    writer = open_object(encoding(codec), sink)
+    writer.write(rows(b"a"))
+    writer.close()
+
+    assert not sink.closed
+
+
+@pytest.mark.parametrize(
+    ("format", "codec", "extension"),
+    [
+        ("Json", "None", ".jsonl"),
+        ("Json", "Gzip", ".jsonl.gz"),
+        ("Json", "Zstd", ".jsonl.zst"),
+        ("Text", "None", ".txt"),
+        ("Text", "Gzip", ".txt.gz"),
+        ("Text", "Zstd", ".txt.zst"),
+    ],
+)
+def test_readers_tell_format_and_compression_by_the_name(format: str, codec: str, extension: str) -> None:
+    assert encoding(codec, format=format).extension == extension
+
+
+def test_an_unknown_format_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(ValueError, match="Orc"):
+        open_object(encoding(format="Orc"), Parts())

@@ -1,0 +1,213 @@
+"""The real driver on model parts: only where it touches S3, Kafka and Spark is it given others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3sink_job.engine import driver, publish, write
+from s3sink_job.engine.driver import Driver
+from s3sink_job.engine.job import JobFailed
+from s3sink_job.engine.write import SliceResult, WriteTask, result_from_json
+from s3sink_job.engine.writing import Writing
+from s3sink_job.errors import FencedError, S3SinkError
+from s3sink_job.flush.contact import Topic
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.state import State
+from s3sink_job.report import logs
+from s3sink_job.report.reporter import Reporter
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import Destination, S3Sink, parse
+from s3sink_job.stores.bucket import Bucket, Retrying
+from tests.protocol.store import ModelClient
+from tests.protocol.world import Line, Process, Scheduled, World
+
+TOPIC = "t"
+RECORDS = 3
+INTERVAL = 10.0
+IDLE_AT = "the end of a step"
+BATCH = 2
+"""Rows a task reads at once, so that much can happen to the topic while it reads."""
+
+
+@cache
+def sink(delivery: str, request_retries: int, run: str) -> S3Sink:
+    return parse(
+        {
+            "apiVersion": "s3sink.dev/v1alpha1",
+            "kind": "S3Sink",
+            "metadata": {"name": "model"},
+            "spec": {
+                "source": {
+                    "bootstrapServers": "model:9092",
+                    "topics": [TOPIC],
+                    "onDataLoss": "Skip",
+                    "value": {"format": "String"},
+                },
+                "destination": {"bucket": "lake"},
+                "format": {"type": "Text"},
+                "flush": {"records": RECORDS, "interval": f"{INTERVAL:.0f}s"},
+                "errors": {
+                    "records": "Skip",
+                    "requestRetries": {"max": request_retries},
+                },
+                "delivery": delivery,
+                "run": run,
+            },
+        }
+    )
+
+
+REPORTER = Reporter()
+
+
+class ModelAdmin:
+    def __init__(self, world: World, line: Line) -> None:
+        self._world, self._line = world, line
+
+    def describe(self, topics: Iterable[str]) -> dict[str, Topic | None]:
+        return self._world.look(self._line, "describe", lambda: self._world.kafka.describe(topics))
+
+    def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
+        wanted = list(partitions)
+        return self._world.look(self._line, "offsets", lambda: self._world.kafka.offsets(wanted, committed=committed))
+
+    def close(self) -> None:
+        return
+
+
+class ModelWriting(Writing):
+    """`engine.writing.Writing`, but for the Spark job."""
+
+    world: World
+    line: Line
+
+    def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
+        """As `engine.job.run_job`: a task for each slice, and what is raised in one fails the job."""
+        results: dict[Slice, SliceResult] = {}
+        for part in task.slices:
+            try:
+                rows = [row for batch in task(self._fetch(part)) for row in batch.column("result").to_pylist()]
+            except Exception as error:
+                raise JobFailed(f"{type(error).__name__}: {error}") from error
+            results |= {r.slice: r for r in map(result_from_json, rows)}
+        return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
+
+    def _fetch(self, part: Slice) -> Iterator[pa.RecordBatch]:
+        """Whatever log is there at the moment is what a consumer reads."""
+        at, name = part.start, f"read {part}"
+        while at < part.end:
+            found = self.world.read(self.line, name, lambda at=at: self._records(part, at))
+            if not found:
+                return
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "partition": pa.array([part.partition] * len(found), pa.int32()),
+                    "offset": pa.array(list(found), pa.int64()),
+                    "value": pa.array(list(found.values()), pa.binary()),
+                }
+            )
+            at = max(found) + 1
+
+    def _records(self, part: Slice, at: int) -> dict[int, bytes]:
+        log = self.world.kafka.logs[part.partition]
+        if at < log.earliest or part.end > log.stable:
+            raise JobFailed(f"{part} is out of range")
+        ahead = {offset: value for offset, value in log.records.items() if at <= offset < part.end}
+        return dict(sorted(ahead.items())[:BATCH])
+
+
+class ModelDriver(Driver):
+    """`engine.driver.Driver`, whole, but for the client of Kafka and the Spark job."""
+
+    writing: type[ModelWriting] = ModelWriting
+
+    def __init__(self, world: World, line: Line, request_retries: int = 0, run: str = "Continuous") -> None:
+        delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
+        super().__init__(
+            sink(delivery, request_retries, run),
+            Secrets(line.name),
+            None,
+            REPORTER,
+            cluster="c",
+            stop=threading.Event(),
+            clock=lambda: world.now,
+        )
+        self.world, self.line = world, line
+        self._writing = self.writing(**vars(self._writing))
+        self._writing.world, self._writing.line = world, line
+        BUCKETS[line.name] = ModelClient(world.store, lambda *request: world.request(line, *request))
+
+    def _kafka(self) -> Any:
+        return ModelAdmin(self.world, self.line)
+
+
+BUCKETS: dict[str, ModelClient] = {}
+"""The way to the store by the name of the driver's secrets: all that a pickled task has of its driver."""
+
+
+def model_bucket(destination: Destination, secrets: Secrets, retrying: Retrying) -> Bucket:
+    at_once = Retrying(retrying.max, backoff=0)
+    return Bucket(BUCKETS[secrets.folder], destination.bucket, at_once)  # type: ignore[arg-type]
+
+
+class OneByOne:
+    """The pool of `publish` without its threads, so that one choice after another decides."""
+
+    def __init__(self, workers: int) -> None:
+        return
+
+    def __enter__(self) -> OneByOne:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def map(self, call: Callable[[Any], Any], items: Iterable[Any], chunksize: int) -> list[Any]:
+        """Every item has its turn; the first failure is raised after the last one."""
+        done, failures = [], []
+        for item in items:
+            try:
+                done.append(call(item))
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return done
+
+
+@contextmanager
+def model_parts(world: World) -> Iterator[None]:
+    """Puts the model where the driver and its tasks would open a bucket."""
+    fault = None if world.conditional else "the model ignores conditions"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "open_bucket", model_bucket)
+        patch.setattr(write, "open_bucket", model_bucket)
+        patch.setattr(driver, "probe", lambda bucket, folder: fault)
+        patch.setattr(driver, "backoff", lambda retries, attempts: 1.0)
+        patch.setattr(publish, "ThreadPool", OneByOne)
+        patch.setattr(logs.log, "disabled", True)
+        yield
+    BUCKETS.clear()
+
+
+def run_driver(world: World, process: Process, request_retries: int) -> None:
+    """As `engine.loop.Loop`: a fenced driver ends, after any other error the next step starts afresh."""
+    line = Scheduled(process)
+    running = ModelDriver(world, line, request_retries)
+    while True:
+        try:
+            running.step()
+        except FencedError:
+            world.note(f"{process.name}: fenced")
+            return
+        except S3SinkError as error:
+            world.note(f"{process.name}: {type(error).__name__}")
+        line.fate_of(IDLE_AT, False)

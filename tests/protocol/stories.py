@@ -1,0 +1,66 @@
+"""What several stories have in common, and those that are also told with a broken driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from s3sink_job.errors import S3SinkError
+from tests.protocol.drivers import RECORDS, ModelDriver
+from tests.protocol.simulation import prove_everything_once, prove_level
+from tests.protocol.world import Crash, Direct, Fate, World
+
+
+class First:
+    """A fate for the first request whose name begins so; `then` happens just before it."""
+
+    def __init__(self, start: str, fate: Fate = Fate.DONE, then: Callable[[], None] = lambda: None) -> None:
+        self.start, self.fate, self.then, self.over = start, fate, then, False
+
+    def __call__(self, name: str, writes: bool) -> Fate:
+        if self.over or not name.startswith(self.start):
+            return Fate.DONE
+        self.over = True
+        self.then()
+        return self.fate
+
+
+def commit_and_die(world: World) -> None:
+    """A flush is committed, its driver dies, and before the next one starts its uploads are aborted."""
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    with suppress(Crash):
+        ModelDriver(world, Direct("dies", First("complete", Fate.CRASH_BEFORE))).step()
+    assert world.watchdog.history[-1].publishing
+    for upload_id in list(world.store.uploads):
+        world.store.abort(upload_id)
+
+
+def prove(world: World, driver: ModelDriver | None = None) -> None:
+    prove_level(world, driver or ModelDriver(world, Direct("last")))
+    prove_everything_once(world)
+
+
+def remake(world: World, records: int) -> None:
+    world.kafka.delete()
+    world.kafka.make(1)
+    world.kafka.logs[0].append(records, hole=0, bad=False)
+
+
+def remade_while_read(world: World) -> None:
+    """The task plans on the old log and reads the new one."""
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    driver = ModelDriver(world, Direct("only", First("read", then=lambda: remake(world, RECORDS + 1))))
+
+    prove(world, driver)
+
+
+def manifest_without_an_answer(world: World) -> None:
+    """It is there, though its driver does not know; the next attempt covers more."""
+    log = world.kafka.logs[0]
+    log.append(RECORDS, hole=0, bad=False)
+    driver = ModelDriver(world, Direct("only", First("put .s3sink/default/model/flushes", Fate.UNANSWERED)))
+    with suppress(S3SinkError):
+        driver.step()
+    log.append(RECORDS, hole=0, bad=False)
+
+    prove(world, driver)

@@ -1,0 +1,193 @@
+"""The simulation can fail: rules of the protocol left out one by one, and the promise that is broken then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from s3sink_job.engine import driver
+from s3sink_job.engine.books import Books
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.publish import publish
+from s3sink_job.engine.write import SliceResult
+from s3sink_job.errors import FencedError, TransientError
+from s3sink_job.flush import contact
+from s3sink_job.flush.manifest import Manifest, ObjectEntry
+from s3sink_job.flush.state import State, commit, published, remake
+from s3sink_job.stores.bucket import PreconditionFailed
+from tests.protocol.choosing import Seeded
+from tests.protocol.drivers import ModelDriver, ModelWriting, model_parts
+from tests.protocol.simulation import Setting, simulate
+from tests.protocol.stories import manifest_without_an_answer, remade_while_read
+from tests.protocol.world import Violation, World
+
+SEEDS = 600
+
+
+class BelievesAnyReadBack(Ledger):
+    """Takes whatever state is stored for its own."""
+
+    def _read_back(self, target: State) -> str | None:
+        found = self.bucket.get(self.state_key)
+        return None if found is None or found[1] == self._etag else found[1]
+
+
+class ReusesNumbers(Ledger):
+    """A manifest of a failed attempt then has the name of the next one."""
+
+    def next_number(self, state: State) -> int:
+        return state.flush + 1
+
+
+class SwapsWithoutCondition(Ledger):
+    def _swap(self, target: State) -> str:
+        return self.bucket.put(self.state_key, target.to_json())
+
+
+class TakesTimeOutsForFailures(Ledger):
+    """Believes that a swap without an answer did not happen."""
+
+    def _swap(self, target: State) -> str:
+        try:
+            return self.bucket.put(
+                self.state_key, target.to_json(), if_match=self._etag, if_absent=not self._etag, retry=False
+            )
+        except PreconditionFailed:
+            raise FencedError("412") from None
+        except TransientError:
+            if (found := self.bucket.get(self.state_key)) is not None:
+                self._etag = found[1]
+            raise
+
+
+class GoesOnAfterDoubt(Books):
+    """Does not have the ledger opened anew when nobody knows whether a swap happened."""
+
+    def swap(self, state: State) -> State:
+        before = self._state
+        try:
+            return super().swap(state)
+        except TransientError:
+            self._state = before
+            raise
+
+
+class PublishesBeforeTheSwap(Books):
+    def commit(self, state: State, manifest: Manifest) -> State:
+        self.ledger.put_manifest(manifest)
+        publish(self.ledger.bucket, manifest, exclusive=True)
+        return self.swap(commit(state, manifest))
+
+
+class SwapsBeforeTheManifest(Books):
+    def commit(self, state: State, manifest: Manifest) -> State:
+        state = self.swap(commit(state, manifest))
+        self.ledger.put_manifest(manifest)
+        return state
+
+
+class NotesBeforeItPublishes(Books):
+    def publish(self, manifest: Manifest) -> list[ObjectEntry]:
+        self.swap(published(self.state))
+        return super().publish(manifest)
+
+
+class LeavesPublishingToOthers(Books):
+    """Forgets what the driver before it had committed and not published."""
+
+    def __init__(self, ledger: Ledger, state: State, clock: Callable[[], float]) -> None:
+        super().__init__(ledger, published(state), clock)
+
+
+class GivesUpLostUploads(Books):
+    def publish(self, manifest: Manifest) -> list[ObjectEntry]:
+        super().publish(manifest)
+        self._state, self.unnoted = published(self.state), True
+        return []
+
+
+class ReadsRemadeTopics(ModelWriting):
+    """Does not look at the topic's id again before the commit."""
+
+    def keep_committable(self, results: list[SliceResult], *_: object) -> list[SliceResult]:
+        return results
+
+
+class SkipsFailedSlices(ModelWriting):
+    """Takes a slice whose job failed for one without records."""
+
+    def write(self, *arguments: Any) -> list[SliceResult]:
+        return [
+            SliceResult(r.slice, r.slice.end, r.objects, r.skipped) if r.failure else r
+            for r in super().write(*arguments)
+        ]
+
+
+def one_generation(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
+    """A topic made anew without new names."""
+    made = remake(state, topic, topic_id, starts, now)
+    same = replace(made.topics[topic], generation=state.topics[topic].generation)
+    return replace(made, topics={**made.topics, topic: same})
+
+
+def broken_promise(setting: Setting) -> str:
+    for seed in range(SEEDS):
+        try:
+            simulate(Seeded(seed), setting)
+        except Violation as found:
+            return str(found).splitlines()[0]
+    pytest.fail(f"no promise was broken in {SEEDS} runs")
+
+
+BROKEN = [
+    ((BelievesAnyReadBack,), Setting(), "never committed|the epoch went|the revision went|moved back"),
+    ((SwapsWithoutCondition,), Setting(), "the revision went|the epoch went|moved back"),
+    ((TakesTimeOutsForFailures, GoesOnAfterDoubt), Setting(), "moved back|the revision went|the epoch went|and in"),
+    ((PublishesBeforeTheSwap,), Setting(), "never committed"),
+    ((SwapsBeforeTheManifest,), Setting(), "never gets level"),
+    ((NotesBeforeItPublishes,), Setting(), "in no object"),
+    ((LeavesPublishingToOthers,), Setting(), "in no object|never gets level"),
+    ((GivesUpLostUploads,), Setting(often=("life_cycle",)), "in no object"),
+    ((SkipsFailedSlices,), Setting(), "in no object|nobody counted"),
+]
+
+
+def put_in_place(broken: type, patch: pytest.MonkeyPatch) -> None:
+    if issubclass(broken, ModelWriting):
+        patch.setattr(ModelDriver, "writing", broken)
+    else:
+        patch.setattr(driver, "Ledger" if issubclass(broken, Ledger) else "Books", broken)
+
+
+@pytest.mark.parametrize(("parts", "setting", "promise"), BROKEN, ids=[case[0][0].__name__ for case in BROKEN])
+def test_a_driver_that_breaks_a_rule_is_found_out(
+    parts: tuple[type, ...], setting: Setting, promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in parts:
+        put_in_place(part, monkeypatch)
+
+    assert re.search(promise, broken_promise(setting))
+
+
+def test_a_topic_made_anew_without_a_new_generation_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contact, "remake", one_generation)
+
+    assert re.search("moved back|was overwritten|never gets level", broken_promise(Setting()))
+
+
+def test_a_driver_that_does_not_look_at_the_topics_id_again_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(ReadsRemadeTopics, monkeypatch)
+    world = World()
+    with model_parts(world), pytest.raises(Violation, match=r"and in|in no object"):
+        remade_while_read(world)
+
+
+def test_a_ledger_that_uses_a_flush_number_twice_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(ReusesNumbers, monkeypatch)
+    world = World()
+    with model_parts(world), pytest.raises(Violation, match=r"does not list|in no object"):
+        manifest_without_an_answer(world)

@@ -1,0 +1,53 @@
+"""Drivers, crashes, a store that loses, delays and repeats, and Kafka that forgets: every record stays once.
+
+The choices are Hypothesis', so a failure can be told as its shortest story (S3SINK_SHRINK=1); the seeds beside
+them are for breadth.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.protocol.choosing import Drawn, Seeded
+from tests.protocol.simulation import Setting, simulate
+
+# Telling the story of a failure as short as it can be takes minutes: ask for it when there is one.
+PHASES = [p for p in Phase if p is not Phase.shrink or os.environ.get("S3SINK_SHRINK")]
+UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+
+@settings(max_examples=120, phases=PHASES, suppress_health_check=UNHURRIED)
+@given(st.data())
+def test_no_interleaving_of_drivers_crashes_and_faults_loses_or_repeats_a_record(data: st.DataObject) -> None:
+    simulate(Drawn(data))
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_no_seed_loses_or_repeats_a_record(block: int) -> None:
+    for seed in range(block * 100, block * 100 + 100):
+        simulate(Seeded(seed))
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_a_store_without_conditions_may_repeat_records_and_never_loses_one(block: int) -> None:
+    for seed in range(block * 60, block * 60 + 60):
+        simulate(Seeded(seed), Setting(conditional=False))
+
+
+def test_the_simulation_is_busy_enough_to_be_worth_something() -> None:
+    """Without this a model that does nothing would prove everything."""
+    ends = [simulate(Seeded(seed)) for seed in range(1000, 1040)]
+    last = [world.watchdog.history[-1] for world in ends]
+    manifests = [m for world in ends for m in world.watchdog.committed_manifests()]
+
+    assert sum(state.flush for state in last) > 3 * len(ends)
+    assert sum(state.epoch for state in last) > 4 * len(ends)
+    assert sum(len(world.watchdog.holders) for world in ends) > 5 * len(ends)
+    assert sum(bool(m.replaces) for m in manifests) > 0
+    assert sum(len(m.gaps) for m in manifests) > 10
+    assert sum(len(s.skipped) for m in manifests for s in m.slices) > 0
+    assert max(topic.generation for state in last for topic in state.topics.values()) > 2

@@ -1,0 +1,153 @@
+"""Things that happened to the protocol once, told step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from s3sink_job.errors import FencedError, S3SinkError
+from s3sink_job.flush.manifest import GapReason
+from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
+from tests.protocol.store import Stored
+from tests.protocol.stories import First, commit_and_die, manifest_without_an_answer, prove, remade_while_read, remake
+from tests.protocol.world import Direct, Fate, World
+
+FOREIGN = Stored(b"precious", '"foreign"', {})
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    with model_parts(world):
+        yield world
+
+
+def test_a_lost_upload_is_written_again_from_kafka(world: World) -> None:
+    commit_and_die(world)
+
+    prove(world)
+
+    assert len(world.watchdog.holders) == RECORDS
+
+
+def test_a_lost_upload_whose_records_are_gone_is_noted_as_a_gap(world: World) -> None:
+    commit_and_die(world)
+    world.kafka.logs[0].retain_from(RECORDS - 1)
+
+    prove(world)
+
+    (gap,) = world.watchdog.gaps()
+    assert (gap.start, gap.end, gap.reason) == (0, RECORDS - 1, GapReason.UPLOAD_LOST)
+
+
+@pytest.mark.parametrize("request_name", ["describe", "offsets", "read", "create", "part", "put"])
+def test_a_lost_upload_is_not_forgotten_when_writing_it_again_fails_once(world: World, request_name: str) -> None:
+    commit_and_die(world)
+    swap = First("put", Fate.DONE) if request_name == "put" else None
+    fault = First(request_name, Fate.LOST)
+
+    def fates(name: str, writes: bool) -> Fate:
+        # The first put of a driver is its takeover; the next one is the manifest of the repair.
+        if swap is not None and not swap.over:
+            return swap(name, writes)
+        return fault(name, writes)
+
+    driver = ModelDriver(world, Direct("second", fates))
+    with pytest.raises(S3SinkError):
+        driver.step()
+    assert fault.over
+
+    prove(world, driver)
+
+
+def test_a_topic_made_anew_while_a_lost_upload_is_written_again_gives_it_none_of_its_records(world: World) -> None:
+    commit_and_die(world)
+
+    driver = ModelDriver(world, Direct("second", First("read", then=lambda: remake(world, RECORDS))))
+
+    prove(world, driver)
+
+
+@pytest.mark.parametrize("new_records", [0, 1, RECORDS * 2])
+def test_what_went_down_with_a_deleted_topic_is_noted_though_noting_it_failed_once(
+    world: World, new_records: int
+) -> None:
+    log = world.kafka.logs[0]
+    log.append(RECORDS, hole=0, bad=False)
+    faults = First("nothing yet")
+    driver = ModelDriver(world, Direct("only", faults))
+    driver.step()
+    log.append(2, hole=0, bad=False)
+    driver.step()
+    assert world.watchdog.history[-1].offset("t", 0) == RECORDS
+    remake(world, new_records)
+
+    faults.start, faults.fate = "put", Fate.LOST
+    with pytest.raises(S3SinkError):
+        driver.step()
+    prove(world, driver)
+
+    (gap,) = world.watchdog.gaps()
+    assert (gap.start, gap.end, gap.reason) == (RECORDS, RECORDS + 2, GapReason.TOPIC_REMADE)
+
+
+def test_a_topic_made_anew_while_it_is_read_gives_the_flush_nothing(world: World) -> None:
+    remade_while_read(world)
+
+
+def test_a_manifest_that_got_no_answer_is_never_taken_for_the_next_one(world: World) -> None:
+    manifest_without_an_answer(world)
+
+
+@pytest.mark.parametrize("new_partitions", [1, 2])
+def test_a_run_once_ends_though_its_topic_was_made_anew_with_fewer_records(world: World, new_partitions: int) -> None:
+    """It would wait for records that the old topic had, and a Job that never ends alerts nobody."""
+    world.kafka.add_partition()
+    for log in world.kafka.logs.values():
+        log.append(2 * RECORDS, hole=0, bad=False)
+
+    def made_anew() -> None:
+        world.kafka.delete()
+        world.kafka.make(new_partitions)
+        world.kafka.logs[0].append(2, hole=0, bad=False)
+
+    driver = ModelDriver(world, Direct("once", First("read", then=made_anew)), run="Once")
+
+    for _ in range(10):
+        world.now += INTERVAL
+        driver.step()
+        if driver.finished:
+            break
+    assert driver.finished
+    prove(world)
+
+
+def test_a_driver_that_slept_through_a_repair_learns_that_it_is_fenced(world: World) -> None:
+    """It must not ask anybody to move the repaired object away: that would lose its records."""
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+
+    def others_go_on() -> None:
+        for upload_id in list(world.store.uploads):
+            world.store.abort(upload_id)
+        prove(world)
+
+    sleeper = ModelDriver(world, Direct("sleeper", First("complete", then=others_go_on)))
+
+    with pytest.raises(FencedError):
+        sleeper.step()
+
+
+def test_a_foreign_object_under_our_key_is_never_overwritten_and_named(world: World) -> None:
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    key = f"t/0/{0:019d}.txt"
+    world.store.objects[key] = FOREIGN
+    driver = ModelDriver(world, Direct("only"))
+
+    for _ in range(3):
+        with pytest.raises(S3SinkError, match=key) as refused:
+            driver.step()
+        assert refused.value.reason == "KeyTaken"
+    assert world.store.objects.pop(key) == FOREIGN
+
+    prove(world, driver)

@@ -1,0 +1,86 @@
+"""What must hold at every moment, whoever does what: checked at each change of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s3sink_job.engine.publish import FLUSH_TAG
+from s3sink_job.errors import S3SinkError
+from s3sink_job.flush.manifest import Gap, Manifest, manifest_from_json
+from s3sink_job.flush.state import State, state_from_json
+from tests.protocol.store import Stored
+
+STATE_FOLDER = ".s3sink/"
+
+
+class Watchdog:
+    """Keeps the history of the state object and of what became visible."""
+
+    def __init__(self, *, conditional: bool, blame: Callable[[str], None]) -> None:
+        self.conditional = conditional
+        self.blame = blame
+        self.history: list[State] = []
+        self.committed: dict[str, None] = {}
+        """Names of the flushes that some stored state named, in order."""
+        self.manifests: dict[str, Manifest] = {}
+        """Every manifest there is, by name, whether or not a state ever named it."""
+        self.holders: dict[bytes, list[str]] = {}
+        """Each visible record, and the objects that hold it."""
+
+    def changed(self, key: str, before: Stored | None, after: Stored) -> None:
+        if key.endswith("/state.json"):
+            self._state(after)
+        elif before is not None and (before.body, before.upload_id) != (after.body, after.upload_id):
+            self.blame(f"{key} was overwritten")
+        elif "/flushes/" in key:
+            manifest = manifest_from_json(after.body, key)
+            self.manifests[manifest.name] = manifest
+        elif not key.startswith(STATE_FOLDER):
+            self._visible(key, after)
+
+    def _state(self, stored: Stored) -> None:
+        try:
+            state = state_from_json(stored.body, "state.json")
+        except S3SinkError as error:
+            self.blame(str(error))
+            return
+        if self.history and self.conditional:
+            self._compare(self.history[-1], state)
+        self.history.append(state)
+        if state.last is not None:
+            self.committed.setdefault(state.last)
+
+    def _compare(self, before: State, after: State) -> None:
+        if after.revision <= before.revision:
+            self.blame(f"the revision went from {before.revision} to {after.revision}")
+        if after.epoch < before.epoch:
+            self.blame(f"the epoch went from {before.epoch} to {after.epoch}")
+        for name, old in before.topics.items():
+            new = after.topics.get(name)
+            if new is None or new.generation < old.generation:
+                self.blame(f"topic {name} went back from generation {old.generation} to {new}")
+            elif new.generation == old.generation:
+                for partition, at in old.partitions.items():
+                    offset = new.partitions[partition].offset if partition in new.partitions else None
+                    if offset is None or offset < at.offset:
+                        self.blame(f"{name}-{partition} moved back from {at.offset} to {offset}")
+
+    def _visible(self, key: str, stored: Stored) -> None:
+        flush = stored.metadata[FLUSH_TAG]
+        listed = self.manifests.get(flush)
+        if flush not in self.committed or listed is None:
+            self.blame(f"{key} of the flush {flush}, which was never committed, became visible")
+        elif (key, stored.upload_id) not in {(o.key, o.upload_id) for o in listed.objects}:
+            self.blame(f"{key} became visible as {stored.upload_id}, which the flush {flush} does not list")
+        for record in stored.body.splitlines():
+            holders = self.holders.setdefault(record, [])
+            holders.append(key)
+            if len(holders) > 1 and self.conditional:
+                self.blame(f"record {record.decode()} is in {' and in '.join(holders)}")
+
+    def committed_manifests(self) -> list[Manifest]:
+        """Without conditions two drivers may both have committed; a gap that either noted is noted."""
+        return [m for m in self.manifests.values() if m.name in self.committed or not self.conditional]
+
+    def gaps(self) -> list[Gap]:
+        return [gap for manifest in self.committed_manifests() for gap in manifest.gaps]
