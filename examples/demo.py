@@ -12,7 +12,6 @@ import gzip
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -134,8 +133,8 @@ def _show_objects(s3: S3Client) -> None:
     first = next(o["Key"] for o in objects if o["Key"].startswith("raw/"))
     rows = gzip.decompress(s3.get_object(Bucket=BUCKET, Key=first)["Body"].read()).decode().splitlines()
     _say(f"the first rows of {first}")
-    for row in rows[:3]:
-        print(_clip(row))
+    for row in rows[:2]:
+        print(row)
 
 
 def _show_status(status: dict[str, Any]) -> None:
@@ -144,11 +143,6 @@ def _show_status(status: dict[str, Any]) -> None:
     print(json.dumps(shown, indent=2))
     for condition in status["conditions"]:
         print(f"{condition['type']:<20} {condition['status']:<6} {condition['reason']}: {condition['message']}")
-
-
-def _clip(text: str) -> str:
-    width = max(80, shutil.get_terminal_size().columns)
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _short(path: Path) -> str:
