@@ -79,6 +79,13 @@ class Delay:
 
 
 @dataclass(frozen=True)
+class Late:
+    """Close the connection at once; the request, already on its way, arrives this many seconds later."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class StripHeaders:
     """Forward without these request headers."""
 
@@ -102,7 +109,7 @@ class Call:
     then: DropResponse | Refuse | Status | None = None
 
 
-Action = DropResponse | Refuse | Status | Delay | StripHeaders | Call
+Action = DropResponse | Refuse | Status | Delay | Late | StripHeaders | Call
 Predicate = Callable[[Request], bool]
 
 
@@ -263,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._received = None
         actions = self.shared.take(request)
         try:
-            if any(isinstance(action, Call) and action.before for action in actions):
+            if any(isinstance(action, Late) or (isinstance(action, Call) and action.before) for action in actions):
                 self._received = list(self._body())
             self._answer(request, target, actions)
         except (OSError, http.client.HTTPException):
@@ -287,6 +294,10 @@ class _Handler(BaseHTTPRequestHandler):
                     time.sleep(seconds)
                 case Delay(seconds):
                     later.append(partial(time.sleep, seconds))
+                case Late(seconds):
+                    self._hang_up(request)
+                    time.sleep(seconds)
+                    drop = True
                 case Call(after=after) if after is not None:
                     later.append(partial(after, request))
                 case StripHeaders(names):

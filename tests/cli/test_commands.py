@@ -195,6 +195,21 @@ def test_a_file_that_is_not_there_or_not_yaml_is_named(s3sink: Command) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_secrets_that_a_killed_run_left_behind_are_removed_by_the_next(
+    s3sink: Command, kafka: KafkaBroker, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(s3sink.folder))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left, alive = (s3sink.folder / f"s3sink-secrets-{pid}-x" for pid in (dead.pid, os.getpid()))
+    for folder in (left, alive):
+        folder.mkdir()
+    sink, _ = documents(kafka, s3, "bucket", "topic")
+    sink["spec"]["state"] = "Stopped"
+    assert s3sink("run", s3sink.write(sink)).returncode == 0
+    assert [f.name for f in s3sink.folder.glob("s3sink-secrets-*")] == [alive.name]
+
+
 def test_a_stopped_sink_has_nothing_to_do(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
     sink, _ = documents(kafka, s3, "bucket", "topic")
     sink["spec"]["state"] = "Stopped"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +13,18 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from e2e.parts.proxy import Delay, DropResponse, FaultProxy, Refuse, Status, StripHeaders, request_is
+from e2e.parts.proxy import (
+    Call,
+    Delay,
+    DropResponse,
+    FaultProxy,
+    Late,
+    Refuse,
+    Request,
+    Status,
+    StripHeaders,
+    request_is,
+)
 from e2e.parts.s3 import Moto, S3Server
 
 
@@ -25,7 +37,12 @@ def client(s3: S3Server, proxy: FaultProxy) -> Any:
         aws_access_key_id=s3.access_key,
         aws_secret_access_key=s3.secret_key,
         region_name=s3.region,
-        config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={}),
+        config=Config(
+            s3={"addressing_style": "path"},
+            retries={"total_max_attempts": 1},
+            proxies={},
+            signature_version="s3v4",
+        ),
     )
 
 
@@ -105,6 +122,78 @@ def test_a_delay_holds_back_only_what_it_matches(bucket: str, client: Any, proxy
     assert took[0] >= 0.3
     assert took[1] >= 0.3
     assert took[2] < 0.3
+
+
+def test_a_call_before_comes_before_the_server_and_a_call_after_before_the_answer(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy
+) -> None:
+    there: list[bool] = []
+
+    def look(request: Request) -> None:
+        there.append("Contents" in s3.client().list_objects_v2(Bucket=bucket))
+
+    proxy.on(request_is("PUT", "/k$"), Call(before=look, after=look), times=1)
+    client.put_object(Bucket=bucket, Key="k", Body=b"1" * 300_000)
+    assert there == [False, True]
+    assert len(s3.client().get_object(Bucket=bucket, Key="k")["Body"].read()) == 300_000
+
+
+def test_after_a_call_a_request_can_still_be_refused_or_its_answer_lost(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy
+) -> None:
+    calls: list[str] = []
+    proxy.on(request_is("PUT", "/refused$"), Call(before=lambda r: calls.append(r.path), then=Refuse()))
+    proxy.on(request_is("PUT", "/lost$"), Call(after=lambda r: calls.append(r.path), then=DropResponse()))
+    for key in ("refused", "lost"):
+        with pytest.raises(ConnectionClosedError):
+            client.put_object(Bucket=bucket, Key=key, Body=b"1")
+    assert calls == [f"/{bucket}/refused", f"/{bucket}/lost"]
+    assert [o["Key"] for o in s3.client().list_objects_v2(Bucket=bucket)["Contents"]] == ["lost"]
+
+
+def test_a_request_kept_back_arrives_after_its_client_has_gone(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy
+) -> None:
+    url = client.generate_presigned_url("put_object", {"Bucket": bucket, "Key": "late"})
+    held, go = threading.Event(), threading.Event()
+
+    def hold(request: Request) -> None:
+        held.set()
+        go.wait(10)
+
+    proxy.on(request_is("PUT", "/late$"), Call(before=hold))
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as raw:
+        target = url.removeprefix(proxy.endpoint)
+        raw.sendall(f"PUT {target} HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\nContent-Length: 4\r\n\r\nlate".encode())
+        assert held.wait(10)
+    assert "Contents" not in s3.client().list_objects_v2(Bucket=bucket)
+    go.set()
+    while not proxy.requests:
+        time.sleep(0.01)
+    assert s3.client().get_object(Bucket=bucket, Key="late")["Body"].read() == b"late"
+
+
+def test_a_late_request_arrives_after_its_client_gave_up(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy
+) -> None:
+    proxy.on(request_is("PUT"), Late(0.5), times=1)
+    with pytest.raises(ConnectionClosedError):
+        client.put_object(Bucket=bucket, Key="k", Body=b"late" * 10_000)
+    assert "Contents" not in s3.client().list_objects_v2(Bucket=bucket)
+    time.sleep(1)
+    assert s3.client().get_object(Bucket=bucket, Key="k")["Body"].read() == b"late" * 10_000
+    assert [r.status for r in proxy.requests] == [None]
+
+
+def test_skipped_requests_pass_before_the_fault(bucket: str, client: Any, proxy: FaultProxy) -> None:
+    rule = proxy.on(request_is("PUT"), Status(503, "SlowDown"), times=1, skip=2)
+    for key in ("a", "b"):
+        client.put_object(Bucket=bucket, Key=key, Body=b"1")
+    assert rule.hits == 0
+    with pytest.raises(ClientError, match="SlowDown"):
+        client.put_object(Bucket=bucket, Key="c", Body=b"1")
+    client.put_object(Bucket=bucket, Key="d", Body=b"1")
+    assert rule.hits == 1
 
 
 def test_without_its_condition_a_second_create_overwrites() -> None:

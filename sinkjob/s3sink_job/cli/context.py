@@ -16,6 +16,7 @@ from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 
 LOCAL_CLUSTER = "local"
+SECRETS = "s3sink-secrets-"
 
 
 def cluster_id() -> str:
@@ -37,6 +38,14 @@ class Opened:
         return open_bucket(self.sink.spec.destination, self.secrets, Retrying(retries.max, retries.backoff))
 
 
+def _remove_leftovers() -> None:
+    """Secrets laid out by a run that was killed and could not remove them itself."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SECRETS}*-*"):
+        owner = folder.name.removeprefix(SECRETS).split("-")[0]
+        if owner.isdecimal() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def opened(file: Path, secrets_folder: Path | None) -> Iterator[Opened]:
     """Secrets come from a folder of mounts, or from Secret documents beside the S3Sink in the file."""
@@ -44,7 +53,8 @@ def opened(file: Path, secrets_folder: Path | None) -> Iterator[Opened]:
     if secrets_folder is not None:
         yield Opened(loaded.sink, Secrets(str(secrets_folder)))
         return
-    folder = Path(tempfile.mkdtemp(prefix="s3sink-secrets-"))
+    _remove_leftovers()
+    folder = Path(tempfile.mkdtemp(prefix=f"{SECRETS}{os.getpid()}-"))
     try:
         yield Opened(loaded.sink, write_secrets(folder, loaded.secrets))
     finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import time
-import time
 from types import FrameType
 
 from pyspark import InheritableThread
@@ -46,12 +45,13 @@ class Loop:
         while thread.is_alive() and time.monotonic() < deadline and not self._hurry:
             thread.join(0.2)
         if thread.is_alive():
-            logs.info("the flush takes longer than the grace period: abandoned before its commit")
+            logs.info("the flush takes longer than the grace period: given up; the next start goes on from the state")
             self.driver.spark.sparkContext.cancelJobsWithTag(JOB_TAG)
             thread.join(CANCEL_MARGIN)
         if self._crash is not None:
             raise self._crash
-        return self._code
+        # Still alive: a store that hangs. Whatever it was at, the next driver finishes or repeats it.
+        return self._stopped() if thread.is_alive() else self._code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._hurry = self.stop.is_set()
@@ -84,7 +84,10 @@ class Loop:
                     return code
                 wait = self._after(error)
             self.stop.wait(wait)
-        # A job that was told to drain and did not must not look complete to whoever started it.
+        return self._stopped()
+
+    def _stopped(self) -> int:
+        """A job that was told to drain and did not must not look complete to whoever started it."""
         return SIGNALLED + self._signal if self.driver.spec.run == "Once" and self._signal else DONE
 
     def _end(self) -> int:

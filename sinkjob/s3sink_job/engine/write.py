@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StringType, StructField, StructType
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
@@ -28,7 +29,8 @@ from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from s3sink_job.stores.uploads import Upload
 
-RESULT_SCHEMA = "result string"
+# As a type, not as text: Spark would start its whole SQL parser for two words.
+RESULT_SCHEMA = StructType([StructField("result", StringType())])
 
 
 @dataclass(frozen=True)

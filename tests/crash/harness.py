@@ -1,0 +1,215 @@
+"""One sink between a real broker and a real store, with a proxy that sees every step of the protocol.
+
+No step needs a hook in the product: each one is a request to the store, and the proxy can hold that request
+while a test kills, freezes or outpaces the driver that sent it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.proxy import Call, FaultProxy, Predicate, Refuse, Request, request_is
+from e2e.parts.s3 import S3Server
+from tests.crash.processes import PATIENCE, SinkProcess
+from tests.crash.reader import Onlooker, ids, in_kafka, places
+
+PREFIX = "raw"
+CREATE = request_is("POST", f"/{PREFIX}/", r"\buploads\b")
+PART = request_is("PUT", f"/{PREFIX}/", r"\bpartNumber=")
+MANIFEST = request_is("PUT", r"/flushes/[^/]+\.json$")
+SWAP = request_is("PUT", r"/state\.json$")
+READ_BACK = request_is("GET", r"/state\.json$")
+COMPLETE = request_is("POST", f"/{PREFIX}/", r"\buploadId=")
+
+STATE = ".s3sink/default/crashing/state.json"
+
+PARTITIONS = 2
+PER_OBJECT = 50
+_OBJECTS = 3
+BATCH = PARTITIONS * _OBJECTS * PER_OBJECT
+"""Records in one go: three objects in each partition, when they are flushed together."""
+BATCH_OBJECTS = PARTITIONS * _OBJECTS
+
+
+@dataclass
+class Sink:
+    kafka: KafkaBroker
+    s3: S3Server
+    proxy: FaultProxy
+    bucket: str
+    topic: str
+    folder: Path
+    meta: bool = True
+    """Rows carry partition and offset; otherwise they are the plain values."""
+    spec: dict[str, Any] = field(default_factory=dict)
+    started: list[SinkProcess] = field(default_factory=list)
+    end: int = 0
+    """The end offset of each partition."""
+    _ids: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.kafka.create_topic(self.topic, partitions=PARTITIONS)
+        self.client = self.s3.client()
+        self.looker = Onlooker(self.client, self.bucket, f"{PREFIX}/")
+        self.manifest.write_text(yaml.safe_dump_all(self._documents()))
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "sink.yaml"
+
+    def _documents(self) -> list[dict[str, Any]]:
+        api = {"apiVersion": "s3sink.dev/v1alpha1", "kind": "S3Sink", "metadata": {"name": "crashing"}}
+        spec: dict[str, Any] = {
+            "source": {"bootstrapServers": self.kafka.bootstrap, "topics": [self.topic]},
+            "destination": {
+                "bucket": self.bucket,
+                "prefix": PREFIX,
+                "endpoint": self.proxy.endpoint,
+                "region": self.s3.region,
+                "credentials": {"secretRef": {"name": "s3"}},
+            },
+            "format": {
+                "type": "Json",
+                "compression": {"codec": "Gzip"},
+                "columns": {"meta": "Kafka" if self.meta else "None"},
+            },
+            "flush": {"records": PER_OBJECT, "interval": "1s"},
+            # Short waits: what is tried again should be tried again within the test.
+            "errors": {
+                "requestRetries": {"max": 3, "backoff": "20ms"},
+                "retries": {"max": 20, "backoff": "200ms", "maxBackoff": "1s"},
+            },
+        }
+        for room, fields in self.spec.items():
+            spec[room] = {**spec.get(room, {}), **fields}
+        keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"}, "stringData": keys}
+        return [{**api, "spec": spec}, secret]
+
+    def produce(self, count: int = BATCH) -> None:
+        """Writes records with ids that no other record has, the same number to each partition."""
+        for partition in range(PARTITIONS):
+            values = [json.dumps({"id": next(self._ids), "text": "x" * 50}) for _ in range(count // PARTITIONS)]
+            self.kafka.produce(self.topic, [(b"key", v.encode(), None, None) for v in values], partition)
+        self.end += count // PARTITIONS
+
+    def start(self, *arguments: str) -> SinkProcess:
+        return self.command("run", *arguments)
+
+    def command(self, name: str, *arguments: str) -> SinkProcess:
+        log = self.folder / f"{len(self.started) + 1:02}-{name}.log"
+        process = SinkProcess(log, name, "-f", str(self.manifest), *arguments)
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.started:
+            process.kill()
+
+    def drain(self) -> None:
+        """A new driver takes everything there is, and ends."""
+        process = self.start("--once")
+        assert process.wait() == 0, process.tail()
+
+    def state(self) -> dict[str, Any]:
+        """The raw state document, {} before there is one."""
+        try:
+            body = self.client.get_object(Bucket=self.bucket, Key=STATE)["Body"].read()
+        except self.client.exceptions.NoSuchKey:
+            return {}
+        document: dict[str, Any] = json.loads(body)
+        return document
+
+    def is_level(self) -> bool:
+        """All that Kafka has is committed, published and noted."""
+        state = self.state()
+        if not state.get("topics") or state["publishing"]:
+            return False
+        partitions = state["topics"][self.topic]["partitions"].values()
+        return [at["offset"] for at in partitions] == [self.end] * PARTITIONS
+
+    def settle(self, process: SinkProcess) -> None:
+        process.until(self.is_level, "everything to be flushed and noted")
+
+    def check_nothing_twice(self) -> None:
+        """At any time: every row is of a record in Kafka, no record has two rows, no object ever changes."""
+        there, wanted = self._compare()
+        assert not there - wanted, f"twice or never produced: {sorted((there - wanted).items())[:10]}"
+
+    def check_exactly_once(self, start: int = 0) -> None:
+        """At the end, all of it, from the given offset of each partition on."""
+        there, wanted = self._compare(start)
+        assert not there - wanted, f"twice or never produced: {sorted((there - wanted).items())[:10]}"
+        assert not wanted - there, f"missing: {sorted((wanted - there).items())[:10]}"
+
+    def _compare(self, start: int = 0) -> tuple[Counter[Any], Counter[Any]]:
+        lines = self.looker.lines()
+        records = {at: value for at, value in in_kafka(self.kafka.bootstrap, self.topic).items() if at[1] >= start}
+        if self.meta:
+            return places(lines), Counter((at, json.loads(value)["id"]) for at, value in records.items())
+        return ids(lines), ids(records.values())
+
+    def prove(self, start: int = 0) -> None:
+        """The end of every scenario: the independent reader and `s3sink verify` both find each record once."""
+        self.check_exactly_once(start)
+        process = self.command("verify", "--json")
+        assert process.wait() == 0, process.tail()
+        text = process.log.read_text()
+        report = json.loads(text[f"\n{text}".index("\n{") :])
+        records = len([at for at in in_kafka(self.kafka.bootstrap, self.topic) if at[1] >= start])
+        expected = {"ok": True, "missing": 0, "duplicates": 0, "gaps": 0, "unlisted": 0, "records": records}
+        assert {key: report[key] for key in expected} == expected, report
+
+    def produce_at_once(self, process: SinkProcess, count: int = BATCH) -> None:
+        """The driver is frozen meanwhile, so that it sees all of it in one look, and flushes it in one flush."""
+        process.pause()
+        self.produce(count)
+        process.resume()
+
+    def crash(self, step: Predicate, *, arrives: bool = False, skip: int = 0, whole: bool = True) -> SinkProcess:
+        """Starts a driver and kills it at a request, before that arrives or between its effect and its answer."""
+        process = self.start()
+
+        def die(_: Request) -> None:
+            if whole:
+                process.kill()
+            else:
+                process.kill_driver()
+
+        action = Call(after=die) if arrives else Call(before=die, then=Refuse())
+        rule = self.proxy.on(step, action, times=1, skip=skip)
+        assert process.wait() < 0, f"it ended by itself:\n{process.tail()}"
+        assert rule.hits == 1
+        self.proxy.remove(rule)
+        self.check_nothing_twice()
+        return process
+
+    @contextmanager
+    def frozen(self, process: SinkProcess, step: Predicate, *, skip: int = 0) -> Iterator[None]:
+        """Freezes a running driver at a request, which stays on its way; both go on when the block is left."""
+        held, release = threading.Event(), threading.Event()
+
+        def hold(_: Request) -> None:
+            process.pause()
+            held.set()
+            release.wait(PATIENCE * 2)
+
+        rule = self.proxy.on(step, Call(before=hold), times=1, skip=skip)
+        try:
+            process.until(held.is_set, "the request to freeze at")
+            yield
+        finally:
+            self.proxy.remove(rule)
+            release.set()
+            process.resume()

@@ -1,0 +1,87 @@
+"""What is in Kafka and what is in the bucket, read without a line of the product's code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+def in_kafka(bootstrap: str, topic: str) -> dict[Place, str]:
+    """Every committed record of a topic from its beginning to its end."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "independent-reader",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        partitions = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
+        records: dict[Place, str] = {}
+        while partitions:
+            for message in consumer.consume(10_000, timeout=0.2):
+                error: Any = message.error()
+                partition: Any = message.partition()
+                if error is None:
+                    value: Any = message.value()
+                    records[partition, message.offset() or 0] = value.decode()
+                    continue
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                partitions.discard(partition)
+        return records
+    finally:
+        consumer.close()
+
+
+@dataclass
+class Onlooker:
+    """Reads a sink's objects again and again, and remembers them: none may ever change or go."""
+
+    client: S3Client
+    bucket: str
+    prefix: str
+    _seen: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Every line of every object."""
+        found = self._objects()
+        for key, facts in self._seen.items():
+            assert found.get(key) == facts, f"{key} was {facts}, is {found.get(key)}"
+        self._seen = found
+        return [line for key in sorted(found) for line in self._read(key)]
+
+    def _objects(self) -> dict[str, tuple[str, datetime]]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix)
+        return {o["Key"]: (o["ETag"], o["LastModified"]) for page in pages for o in page.get("Contents", [])}
+
+    def _read(self, key: str) -> list[str]:
+        body = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return gzip.decompress(body).decode().splitlines()
+
+
+def places(lines: Iterable[str]) -> Counter[tuple[Place, int]]:
+    """Partition, offset and id of rows that carry Kafka's columns."""
+    rows = map(json.loads, lines)
+    return Counter(((row["_partition"], row["_offset"]), row["id"]) for row in rows)
+
+
+def ids(lines: Iterable[str]) -> Counter[int]:
+    """The ids of rows that are nothing but the record's value."""
+    return Counter(json.loads(line)["id"] for line in lines)

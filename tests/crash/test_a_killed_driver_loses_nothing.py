@@ -1,0 +1,52 @@
+"""`kill -9` at every step of the protocol. Each restart goes on from where the last driver died, to die later."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.parts.proxy import Refuse
+from tests.crash.conftest import MakeSink
+from tests.crash.harness import BATCH, BATCH_OBJECTS, COMPLETE, CREATE, MANIFEST, PART, PARTITIONS, PER_OBJECT, SWAP
+
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink) -> None:
+    sink = make_sink(spec={"source": {"startingOffsets": {"position": "Latest"}}})
+    sink.produce()
+    start = BATCH // PARTITIONS
+
+    # The first swap takes the sink over, the second is first contact: from here on `Latest` is an offset.
+    sink.crash(SWAP, skip=1, arrives=True)
+    sink.produce()
+
+    sink.crash(CREATE)
+    assert sink.looker.lines() == []
+    sink.produce()
+
+    sink.crash(PART, skip=BATCH_OBJECTS // 2, whole=False)
+    sink.produce()
+
+    sink.crash(MANIFEST)
+    sink.crash(SWAP, skip=1)
+    assert sink.state()["flush"] == 0
+    assert sink.looker.lines() == []
+
+    sink.crash(SWAP, skip=1, arrives=True)
+    assert sink.state()["publishing"]
+    assert sink.looker.lines() == []
+
+    # The next driver finds a committed flush and publishes it: no Spark job is needed for that.
+    others = sink.proxy.on(COMPLETE, Refuse(), skip=2)
+    sink.crash(COMPLETE, skip=1, arrives=True)
+    sink.proxy.remove(others)
+    assert 0 < len(sink.looker.lines()) <= 2 * PER_OBJECT
+    died = sink.crash(SWAP, skip=1)
+    assert died.logged("flushed")
+    assert sink.state()["publishing"]
+
+    sink.produce()
+    sink.drain()
+    assert sink.state()["publishing"] is None
+    assert sink.state()["epoch"] == 9
+    sink.prove(start)
