@@ -14,8 +14,6 @@ from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State, meet, remake
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, StartingOffsets
 
-DATA_LOSS = "DataLoss"
-
 
 @dataclass(frozen=True)
 class Topic:
@@ -125,7 +123,7 @@ def follow(
         lost = _lost(state, at, offsets)
         if lost is None:
             readable[at] = offsets
-        elif lost.reason == DATA_LOSS and skip_lost:
+        elif skip_lost and offsets.earliest > state.offset(*at):
             generation, committed = state.topics[at[0]].generation, state.offset(*at)
             gaps.append(Gap(at[0], generation, at[1], committed, offsets.earliest, GapReason.RETENTION, now))
             readable[at] = offsets
@@ -156,7 +154,7 @@ def _lost(state: State, at: TopicPartition, offsets: Offsets) -> Problem | None:
     name, committed = f"{at[0]}-{at[1]}", state.offset(*at)
     if offsets.earliest > committed:
         text = f"{name}: offsets {committed} to {offsets.earliest - 1} are gone from Kafka, unwritten"
-        return Problem(DATA_LOSS, f"{text}: set spec.source.onDataLoss to Skip to go on behind them")
+        return Problem("DataLoss", f"{text}: set spec.source.onDataLoss to Skip to go on behind them")
     if committed > offsets.end:
         text = f"{name}: the log ends at {offsets.end}, before the committed offset {committed}"
         return Problem("LogTruncated", f"{text}: set spec.source.onDataLoss to Skip to go on from its end")
