@@ -1,40 +1,48 @@
-# The image of driver and operator. Two stages: the second holds no compiler, no cache and no test packages.
+# The one image of operator, driver and executors.
+# `python -m e2e.image build` makes the same image without Docker, from the same scripts and from the ENV, USER,
+# WORKDIR, EXPOSE, ENTRYPOINT and CMD of the last stage below: change them here only.
 
-FROM python:3.11-slim-bookworm AS base
+FROM debian:bookworm-slim AS base
+COPY e2e/image/packages.txt e2e/image/steps/base.sh /tmp/
 # Java's package links man pages into a folder that slim images lack.
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update \
- && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
- && rm -rf /var/lib/apt/lists/*
+ && xargs -a /tmp/packages.txt apt-get install -y --no-install-recommends \
+ && /tmp/base.sh / \
+ && rm /tmp/packages.txt /tmp/base.sh
 
 FROM base AS build
 WORKDIR /src
-COPY sinkjob/s3sink_job/versions.toml sinkjob/s3sink_job/versions.toml
-RUN python -c "import tomllib; print('uv==' + tomllib.load(open('sinkjob/s3sink_job/versions.toml', 'rb'))['uv']['version'])" \
-      > /tmp/uv.txt \
- && pip install --no-cache-dir --disable-pip-version-check -r /tmp/uv.txt \
- && uv venv /opt/s3sink
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+ENV PYTHON=/usr/bin/python3.11 XDG_CACHE_HOME=/tmp/cache PYTHONPATH=/src:/src/sinkjob
+RUN mkdir -p /out/packages /out/product
+COPY pyproject.toml requirements.lock ./
+COPY sinkjob/s3sink_job/__init__.py sinkjob/s3sink_job/versions.toml sinkjob/s3sink_job/
+COPY e2e e2e
+# The connector's jars are fetched by PySpark's Ivy.
+RUN uv=$(e2e/bootstrap.sh uv) \
+ && "$uv" venv --quiet --python "$PYTHON" /tmp/ivy \
+ && "$uv" pip install --quiet --python /tmp/ivy/bin/python --constraint requirements.lock pyspark \
+ && JARS=$(/tmp/ivy/bin/python -c 'from e2e.parts.jars import connector_dir; print(connector_dir())') \
+    e2e/image/steps/packages.sh /out/packages
+COPY README.md LICENSE ./
 COPY sinkjob sinkjob
 COPY operator operator
-COPY e2e e2e
-# The lock file as constraints: only what job and operator need, in the locked versions, each with its hash checked.
-RUN uv build --quiet --wheel --out-dir /tmp/wheel --build-constraint requirements.lock \
- && VIRTUAL_ENV=/opt/s3sink uv pip install --no-cache --constraint requirements.lock \
-      "s3sink[job,operator] @ file://$(ls /tmp/wheel/*.whl)"
-# The Kafka connector, so that a pod fetches nothing at start.
-RUN XDG_CACHE_HOME=/tmp/cache /opt/s3sink/bin/python -c \
-      "import shutil; from e2e.parts.jars import connector_dir; shutil.copytree(connector_dir(), '/opt/jars')"
+RUN e2e/image/steps/product.sh /out/product
 
 FROM base
-RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin s3sink
-COPY --from=build /opt/s3sink /opt/s3sink
-COPY --from=build /opt/jars /opt/jars
-ENV PATH=/opt/s3sink/bin:$PATH \
+COPY --from=build /out/packages /
+COPY --from=build /out/product /
+ENV PATH=/opt/s3sink/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    JAVA_HOME=/usr/lib/jvm/java-17 \
+    LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    SPARK_HOME=/opt/s3sink/lib/python3.11/site-packages/pyspark \
+    PYSPARK_PYTHON=/opt/s3sink/bin/python \
     S3SINK_JARS=/opt/jars \
     S3SINK_LISTEN=0.0.0.0:8080
 EXPOSE 8080
-USER 10001:10001
-WORKDIR /home/s3sink
-ENTRYPOINT ["s3sink"]
+USER 185:185
+# The one folder that is writable where the root is read-only: executors keep here what drivers send them.
+WORKDIR /tmp
+ENTRYPOINT ["/opt/s3sink/bin/entrypoint"]

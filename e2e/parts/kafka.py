@@ -1,4 +1,4 @@
-"""A real Kafka broker, one KRaft node on loopback, tuned to start, expire and stop quickly.
+"""A real Kafka broker, one KRaft node on loopback unless told otherwise, tuned to start, expire and stop quickly.
 
 Retention and compaction run every half second, so that tests of deleted or compacted records need not wait.
 Nothing expires by default: topics in tests hold records with old timestamps.
@@ -65,7 +65,7 @@ class KafkaBroker:
     """`with KafkaBroker() as kafka: kafka.create_topic("t")`.
 
     With `secure=True` a second listener asks for SASL_SSL; see `KafkaBroker.secure`.
-    `config` overrides server properties.
+    `config` overrides server properties; `host` is the address to listen on and to tell clients.
     """
 
     def __init__(
@@ -75,19 +75,21 @@ class KafkaBroker:
         config: Mapping[str, str] | None = None,
         heap: str = "512m",
         port: int | None = None,
+        host: str = LOOPBACK,
     ) -> None:
+        self._host = host
         self._config = dict(config or {})
         self._heap = heap
         self._dir = Path(tempfile.mkdtemp(prefix="s3sink-kafka-"))
-        self._port, self._controller_port, self._secure_port = free_ports(3)
+        self._port, self._controller_port, self._secure_port = free_ports(3, host)
         self._port = port or self._port
-        self._secure = _secure_listener(self._dir, self._secure_port) if secure else None
+        self._secure = _secure_listener(self._dir, host, self._secure_port) if secure else None
         self._process: Process | None = None
         self._admin: AdminClient | None = None
 
     @property
     def bootstrap(self) -> str:
-        return f"{LOOPBACK}:{self._port}"
+        return f"{self._host}:{self._port}"
 
     @property
     def secure(self) -> SecureListener:
@@ -137,7 +139,7 @@ class KafkaBroker:
         command += ["-cp", _classpath(), "kafka.Kafka", str(properties)]
         self._process = Process("Kafka", command, self.log)
         # Asking the port first keeps the client from backing off and from complaining on stderr.
-        self._process.wait_until(lambda: port_answers(self._port))
+        self._process.wait_until(lambda: port_answers(self._port, self._host))
         self._process.wait_until(self._answers)
         if self._secure is not None:
             self._add_scram_user(self._secure)
@@ -224,13 +226,13 @@ class KafkaBroker:
 
     def _properties(self, data: Path) -> dict[str, str]:
         listeners = [
-            f"PLAINTEXT://{LOOPBACK}:{self._port}",
-            f"CONTROLLER://{LOOPBACK}:{self._controller_port}",
+            f"PLAINTEXT://{self._host}:{self._port}",
+            f"CONTROLLER://{self._host}:{self._controller_port}",
         ]
         advertised = listeners[:1]
         security: dict[str, str] = {}
         if self._secure is not None:
-            listeners.append(f"SASL_SSL://{LOOPBACK}:{self._secure_port}")
+            listeners.append(f"SASL_SSL://{self._host}:{self._secure_port}")
             advertised.append(listeners[-1])
             security = _security(self._secure, self._dir / "server.pem")
         return {
@@ -238,7 +240,7 @@ class KafkaBroker:
             "log.dirs": str(data),
             "listeners": ",".join(listeners),
             "advertised.listeners": ",".join(advertised),
-            "controller.quorum.voters": f"1@{LOOPBACK}:{self._controller_port}",
+            "controller.quorum.voters": f"1@{self._host}:{self._controller_port}",
             **security,
             **self._config,
         }
@@ -323,9 +325,9 @@ def _classpath() -> str:
     return os.pathsep.join(str(jar) for jar in broker_jars())
 
 
-def _secure_listener(folder: Path, port: int) -> SecureListener:
+def _secure_listener(folder: Path, host: str, port: int) -> SecureListener:
     authority = trustme.CA()
-    server = authority.issue_cert(LOOPBACK, "localhost")
+    server = authority.issue_cert(host, "localhost")
     key = load_pem_private_key(server.private_key_pem.bytes(), password=None)
     # Kafka reads private keys as PKCS 8 only.
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -335,7 +337,7 @@ def _secure_listener(folder: Path, port: int) -> SecureListener:
     ca_pem = authority.cert_pem.bytes().decode()
     ca_file = folder / "ca.pem"
     ca_file.write_text(ca_pem)
-    return SecureListener(f"{LOOPBACK}:{port}", ca_pem, ca_file, "sink", secrets.token_urlsafe(12))
+    return SecureListener(f"{host}:{port}", ca_pem, ca_file, "sink", secrets.token_urlsafe(12))
 
 
 def _security(listener: SecureListener, keystore: Path) -> dict[str, str]:

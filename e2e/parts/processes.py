@@ -26,7 +26,7 @@ class PartFailed(Exception):
     """A part did not start or died; the message holds the end of its log."""
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
     """Ports below the range that the kernel gives to outgoing connections.
 
     A port from that range could be taken again before a slow program such as a broker binds it.
@@ -38,13 +38,13 @@ def free_ports(count: int) -> list[int]:
             with contextlib.suppress(OSError):
                 listener = held.enter_context(socket.socket())
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind((LOOPBACK, port))
+                listener.bind((host, port))
                 ports.append(port)
     return ports
 
 
-def port_answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
+def port_answers(port: int, host: str = LOOPBACK) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
         return True
     return False
 
@@ -67,7 +67,7 @@ class Process:
                 env={**os.environ, **(env or {})},
                 # A group of its own: Ctrl-C is for the tests, which then stop their parts in order.
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no lock taken
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call, no lock taken
             )
 
     @property
@@ -114,6 +114,7 @@ class Process:
             self._child.wait()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Run in a new child: the kernel kills it when the thread that started it ends."""
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Real S3 servers on loopback with one interface.
+"""Real S3 servers on loopback, or on an address that pods can reach, with one interface.
 
 versitygw is the server of choice: its conditional writes are right under concurrency and its objects are
 plain files. It needs Go, once, to be built. Moto needs nothing but Python, and ignores some conditions.
@@ -36,16 +36,17 @@ class S3Server:
     name: str
     region = "us-east-1"
 
-    def __init__(self, *, port: int | None = None) -> None:
+    def __init__(self, *, port: int | None = None, host: str = LOOPBACK) -> None:
+        self.host = host
         self._dir = Path(tempfile.gettempdir()) / f"s3sink-{self.name}-{secrets.token_hex(6)}"
-        self.port = port or free_ports(1)[0]
+        self.port = port or free_ports(1, host)[0]
         self.access_key = "s3sink"
         self.secret_key = secrets.token_urlsafe(18)
         self._process: Process | None = None
 
     @property
     def endpoint(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -93,7 +94,7 @@ class S3Server:
         self._dir.mkdir(mode=0o700, exist_ok=True)
         command, env = self._command()
         self._process = Process(self.name, command, self._dir / "server.log", env)
-        self._process.wait_until(lambda: port_answers(self.port))
+        self._process.wait_until(lambda: port_answers(self.port, self.host))
 
     def stop(self) -> None:
         if self._process is not None:
@@ -138,7 +139,7 @@ class Versitygw(S3Server):
         metadata = self._dir / "metadata"
         for folder in (self.objects, metadata):
             folder.mkdir(exist_ok=True)
-        command = [str(versitygw_program()), "--port", f"{LOOPBACK}:{self.port}", "--region", self.region]
+        command = [str(versitygw_program()), "--port", f"{self.host}:{self.port}", "--region", self.region]
         command += ["--keep-alive", "--quiet", "posix", "--sidecar", str(metadata), str(self.objects)]
         return command, {"ROOT_ACCESS_KEY_ID": self.access_key, "ROOT_SECRET_ACCESS_KEY": self.secret_key}
 
@@ -149,13 +150,13 @@ class Moto(S3Server):
     name = "moto"
 
     def _command(self) -> tuple[list[str], Mapping[str, str]]:
-        return [sys.executable, "-m", "moto.server", "-H", LOOPBACK, "-p", str(self.port)], {}
+        return [sys.executable, "-m", "moto.server", "-H", self.host, "-p", str(self.port)], {}
 
 
-def best_s3(*, build: bool = True, port: int | None = None) -> S3Server:
+def best_s3(*, build: bool = True, port: int | None = None, host: str = LOOPBACK) -> S3Server:
     """versitygw where it is built already or, unless `build` is off, Go can build it; Moto otherwise."""
     ready = _versitygw_entry().is_dir() or (build and shutil.which("go"))
-    return Versitygw(port=port) if ready else Moto(port=port)
+    return Versitygw(port=port, host=host) if ready else Moto(port=port, host=host)
 
 
 def versitygw_program() -> Path:

@@ -1,0 +1,12 @@
+"""A real Kubernetes for tests, behind one interface.
+
+    python -m e2e.cluster build|up|load-image FILE|kubeconfig|down [--tier control|all]
+
+The provider `bare` runs Kubernetes' own programs on this Linux machine, with no Docker and no virtual machine.
+Tests see only `Cluster`, so that a provider for people with Docker can stand beside it.
+"""
+
+from e2e.cluster.bare import BareCluster
+from e2e.cluster.interface import Cluster, ClusterFailed, Tier
+
+__all__ = ["BareCluster", "Cluster", "ClusterFailed", "Tier"]

@@ -1,0 +1,155 @@
+"""Takes a cluster away: first what runs, then what holds on to the kernel, then files.
+
+It goes by what the kernel shows and by notes in the cluster's folder, never by asking the cluster's own programs:
+the same steps work for a cluster that is up, half up, or whose programs were killed hours ago. Each step may be
+repeated; the folder goes last, so that a clean-up that was itself cut short is simply done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.cluster import network
+from e2e.cluster.daemons import Daemons, Identity, end
+from e2e.cluster.interface import ClusterFailed
+from e2e.cluster.nodeconfig import CGROUP
+
+_OUTSIDE = [
+    Path(name)
+    for name in (
+        "/opt/cni",
+        "/opt/containerd",
+        "/run/containerd",
+        "/run/netns",
+        "/run/xtables.lock",
+        "/usr/libexec/kubernetes",
+        "/var/lib/cni",
+        "/var/lib/kubelet",
+        "/var/log/containers",
+        "/var/log/pods",
+    )
+]
+"""Places where containerd and the kubelet write whatever their settings say."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What this machine was like, to be put back."""
+
+    forwarding: str
+    outside: list[str]
+
+    @classmethod
+    def now(cls) -> Before:
+        return cls(network.forwarding(), [str(path) for path in _OUTSIDE if path.exists()])
+
+
+def cgroups() -> list[Path]:
+    """The folder of our control group in each hierarchy: one on cgroup v2, one per controller on v1."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    return [Path(fields[1]) / CGROUP for fields in mounts if fields[2] in ("cgroup", "cgroup2")]
+
+
+def remove_control(folder: Path, daemons: Daemons) -> None:
+    names = daemons.names()
+    # The API server's clients first: they would only complain, and it ends quickly without them. etcd last.
+    daemons.stop([name for name in names if name != "etcd"])
+    daemons.stop(names)
+    shutil.rmtree(folder)
+
+
+def remove_node(folder: Path, daemons: Daemons, before: Before) -> None:
+    """The whole tier `all`, control plane included."""
+    daemons.stop(["kubelet", "kube-proxy"])
+    _end_pods(folder)
+    daemons.stop([name for name in daemons.names() if name != "etcd"])
+    daemons.stop(["etcd"])
+    _unmount(folder)
+    _remove_cgroups()
+    network.remove()
+    network.set_forwarding(before.forwarding)
+    for path in _OUTSIDE:
+        if str(path) not in before.outside:
+            _delete(path)
+    _delete_log_links(folder)
+    shutil.rmtree(folder)
+
+
+def _end_pods(folder: Path) -> None:
+    """Ends all processes of containers, then containerd's helpers that watched over them."""
+    deadline = time.monotonic() + 20
+    while found := _in_pods():
+        if time.monotonic() > deadline:
+            raise ClusterFailed(f"processes of pods do not end: {', '.join(str(one.pid) for one in found)}")
+        end(found, timeout=0)
+    end(_helpers(folder), timeout=3)
+
+
+def _in_pods() -> list[Identity]:
+    pids: set[int] = set()
+    for group in cgroups():
+        # Groups vanish while we look: helpers of containerd are still cleaning up.
+        for path, _, _ in os.walk(group):
+            with contextlib.suppress(OSError):
+                pids |= {int(pid) for pid in (Path(path) / "cgroup.procs").read_text().split()}
+    return [identity for pid in pids if (identity := Identity.of(pid))]
+
+
+def _helpers(folder: Path) -> list[Identity]:
+    """containerd starts one helper per pod, which outlives it; each names our containerd's socket."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"containerd-shim" in arguments[0] and any(a.startswith(os.fsencode(folder) + b"/") for a in arguments):
+                identity = Identity.of(int(entry.name))
+                found += [identity] if identity else []
+    return found
+
+
+def _unmount(folder: Path) -> None:
+    # The kernel writes blanks in paths as \040; our folder's name may hold some.
+    mounts = [line.split()[1].replace("\\040", " ") for line in Path("/proc/mounts").read_text().splitlines()]
+    inside = [mount for mount in mounts if mount.startswith(f"{folder}/")]
+    for mount in sorted(inside, reverse=True):
+        network.run("umount", "--lazy", mount)
+
+
+def _remove_cgroups() -> None:
+    for group in cgroups():
+        for path, _, _ in os.walk(group, topdown=False):
+            _remove_cgroup(Path(path))
+
+
+def _remove_cgroup(path: Path) -> None:
+    """A group stays busy for a moment after its last process."""
+    deadline = time.monotonic() + 5
+    while path.exists():
+        try:
+            path.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _delete_log_links(folder: Path) -> None:
+    """The kubelet makes links to its log files in a folder that others may use, too."""
+    links = Path("/var/log/containers")
+    for link in links.iterdir() if links.is_dir() else ():
+        if link.is_symlink() and str(link.readlink()).startswith(f"{folder}/"):
+            link.unlink()
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,5 @@
+"""The product's one image, built without Docker: `python -m e2e.image build` prints the path of an OCI archive.
+
+The Dockerfile is for people with Docker, and it is the one description of the image: this builder reads the packages,
+the steps and the settings from the same places.
+"""
