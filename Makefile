@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock clean
+.PHONY: help setup demo test e2e lint format lock clean
 
 PY := .venv/bin/python
 SOURCES := $(wildcard sinkjob operator e2e tests examples benchmarks)
 
 help: ## List every command
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 setup: ## Make this machine ready for everything below (quick when it is)
 	@e2e/bootstrap.sh all
@@ -16,6 +16,10 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 
 test: setup lint ## Check and test everything, against a real broker and a real S3 server
 	@$(PY) -m pytest
+
+e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; builds it once, about 20 minutes)
+	@$(PY) -m e2e.cluster build >/dev/null
+	@$(PY) -m pytest e2e/chain
 
 lint: setup ## Check style, types and the rooms' imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

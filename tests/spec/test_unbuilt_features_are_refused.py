@@ -58,7 +58,6 @@ WANTED = {
     "spec.errors.records": "DeadLetter",
     "spec.errors.deadLetter": {"topic": "dlq"},
     "spec.errors.logRecords": True,
-    "spec.spark.mode": "Cluster",
 }
 # What has to stand beside it for the manifest to be valid otherwise.
 BESIDE = {
@@ -118,7 +117,7 @@ def test_the_default_format_says_that_it_is_the_default():
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    for path in ("spec.run", "spec.flush.bytes", "spec.routes", "spec.spark.mode", "spec.layout.hiveStyle"):
+    for path in ("spec.run", "spec.flush.bytes", "spec.routes", "spec.layout.hiveStyle"):
         assert "not built yet; " in errors[path]
 
 

@@ -12,13 +12,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from s3sink_job.engine.cluster import Place, cluster_settings, remove_left_overs
 from s3sink_job.spec import Spec
 
 JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
 TASK_TRIES = 3
 HEAP_SHARE = 4
-SMALLEST_HEAP = 256 * 2**20
+SMALLEST_HEAP = 512 * 2**20
+"""With less Spark refuses to start."""
 
 FIXED = {
     # The protocol: one task, one slice, run once, no exchange.
@@ -38,21 +40,37 @@ FIXED = {
 JAVA_OPTIONS = "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2"
 
 
-def start_session(spec: Spec, name: str) -> SparkSession:
+def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSession:
+    """All in this process tree, or, with a `place` in a cluster, with executors in pods of their own."""
     # Workers must run this very interpreter, not the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    cores = spec.spark.driver.cores
+    settings = {**spec.spark.conf, **FIXED, **_connector(local=place is not None)}
+    settings |= {
+        "spark.task.maxFailures": str(TASK_TRIES),
+        "spark.driver.memory": f"{_heap(spec.spark.driver.memory) >> 20}m",
+        "spark.driver.extraJavaOptions": _java_options(),
+    }
+    if place is None:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        master = f"local[{spec.spark.driver.cores},{TASK_TRIES}]"
+    else:
+        os.environ["SPARK_LOCAL_IP"] = place.address
+        master = place.master
+        heap = _heap(spec.spark.executor.memory)
+        settings |= cluster_settings(spec.spark, place, heap=heap, java_options=_java_options())
     builder: Any = SparkSession.builder
-    builder = builder.appName(f"s3sink-{name}").master(f"local[{cores},{TASK_TRIES}]")
-    settings = {**spec.spark.conf, **FIXED, **_connector()}
-    # The rest of the driver's memory is for Python: its workers, their batches and part buffers.
-    heap = max(SMALLEST_HEAP, spec.spark.driver.memory // HEAP_SHARE)
-    settings |= {"spark.driver.memory": f"{heap >> 20}m", "spark.driver.extraJavaOptions": _java_options()}
+    builder = builder.appName(f"s3sink-{name}").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
+    if place is not None:
+        remove_left_overs(session, place, name)
     return session
+
+
+def _heap(memory: int) -> int:
+    """The rest of a pod's memory is for Python: its workers, their batches and part buffers."""
+    return max(SMALLEST_HEAP, memory // HEAP_SHARE)
 
 
 def _java_options() -> str:
@@ -60,10 +78,12 @@ def _java_options() -> str:
     return f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{quiet}"
 
 
-def _connector() -> dict[str, str]:
+def _connector(*, local: bool) -> dict[str, str]:
     folder = os.environ.get(JARS_FOLDER)
     if folder:
-        return {"spark.jars": ",".join(sorted(str(jar) for jar in Path(folder).glob("*.jar")))}
+        # Executors have the same image: nothing needs to travel.
+        scheme = "local://" if local else ""
+        return {"spark.jars": ",".join(sorted(f"{scheme}{jar}" for jar in Path(folder).glob("*.jar")))}
     return {"spark.jars.packages": versions()["spark"]["kafka_connector"]}
 
 

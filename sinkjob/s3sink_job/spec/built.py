@@ -76,7 +76,6 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.errors.records", "use Fail or Skip", ("Fail", "Skip")),
     NotBuilt("spec.errors.deadLetter", "use errors.records: Fail or Skip"),
     NotBuilt("spec.errors.logRecords", _OMIT, (False,)),
-    NotBuilt("spec.spark.mode", "use Local", ("Local",)),
 )
 
 

@@ -1,0 +1,1 @@
+"""The whole chain on a real Kubernetes: `kubectl apply` → operator → pods → objects → status."""

@@ -1,0 +1,60 @@
+"""The job's own reporter behind the address that a pod claims to have."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from http.server import ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.chain.sinks import Namespace, until
+from s3sink_job.report.reporter import Reporter
+from s3sink_job.report.server import serve
+
+PORT = 8080
+_addresses = itertools.count(2)
+
+
+class Driver:
+    """`with Driver(namespace, "orders") as driver`: takes the sink's pending pod and makes it look alive."""
+
+    def __init__(self, namespace: Namespace, sink: str) -> None:
+        self._namespace, self._sink = namespace, sink
+        self.address = f"127.0.1.{next(_addresses)}"
+        self.reporter = Reporter()
+        self._server: ThreadingHTTPServer | None = None
+
+    def __enter__(self) -> Self:
+        pods = until("a pod", lambda: self._namespace.pods(self._sink))
+        self.pod: str = pods[-1]["metadata"]["name"]
+        resource = self._namespace.get("s3sink", self._sink) or {}
+        self.reporter = Reporter(generation=resource["metadata"]["generation"])
+        self.reporter.phase("Running", "the driver runs")
+        self.answer()
+        self.shows(ready=True, state={"running": {"startedAt": "2026-11-16T00:00:00Z"}})
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.fall_silent()
+
+    def answer(self) -> None:
+        self._server = serve(self.reporter, (self.address, PORT), lambda: True)
+
+    def fall_silent(self) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def shows(self, *, ready: bool, state: dict[str, Any], phase: str = "Running", **more: Any) -> None:
+        """Writes what a kubelet would write."""
+        container = {"name": "driver", "ready": ready, "started": ready, "image": "x", "imageID": "x"}
+        container |= {"restartCount": 0, "state": state, **more}
+        status = {"phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}]}
+        patch = {"status": status | {"containerStatuses": [container]}}
+        self._namespace.kubectl(
+            *("patch", "pod", self.pod, "--subresource=status", "--type=merge"), "--patch", json.dumps(patch)
+        )

@@ -1,0 +1,190 @@
+"""One sink between a real broker and a real store, run by the operator in pods."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from e2e.chain.sinks import Namespace, until
+from e2e.cluster import Cluster, ClusterFailed
+from e2e.parts.jars import connector_dir
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.proxy import Call, FaultProxy, Predicate, Request, request_is
+from e2e.parts.s3 import S3Server
+from tests.crash.reader import Onlooker, in_kafka, places
+
+SINK = "orders"
+PARTITIONS = 4
+PREFIX = "raw"
+PART = request_is("PUT", f"/{PREFIX}/", r"\bpartNumber=")
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What all tests share."""
+
+    cluster: Cluster
+    kafka: KafkaBroker
+    s3: S3Server
+    proxy: FaultProxy
+    endpoint: str
+    """The store as pods reach it: through the proxy."""
+    image: str
+    cluster_id: str
+
+
+@dataclass
+class World:
+    plant: Plant
+    namespace: Namespace
+    bucket: str
+    topic: str
+    folder: Path
+    _ids: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.plant.kafka.create_topic(self.topic, partitions=PARTITIONS)
+        self.client = self.plant.s3.client()
+
+    def make_bucket(self) -> None:
+        self.plant.s3.create_bucket(self.bucket)
+
+    def secret(self, **keys: str) -> dict[str, Any]:
+        right = {"AWS_ACCESS_KEY_ID": self.plant.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.plant.s3.secret_key}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"}, "stringData": right | keys}
+
+    def sink(self, **spec: Any) -> dict[str, Any]:
+        base: dict[str, Any] = {
+            "source": {"bootstrapServers": self.plant.kafka.bootstrap, "topics": [self.topic]},
+            "destination": {
+                "bucket": self.bucket,
+                "prefix": PREFIX,
+                "endpoint": self.plant.endpoint,
+                "region": self.plant.s3.region,
+                "credentials": {"secretRef": {"name": "s3"}},
+            },
+            "format": {"type": "Json", "compression": {"codec": "Gzip"}, "columns": {"meta": "Kafka"}},
+            "flush": {"records": 2000, "interval": "2s"},
+            "errors": {"retries": {"backoff": "500ms", "maxBackoff": "2s"}},
+        }
+        small = {"cpuRequest": "100m", "memory": "2Gi", "spill": "1Gi"}
+        base["spark"] = {"driver": small, "executor": {**small, "instances": 2}}
+        metadata = {"name": SINK, "namespace": self.namespace.name}
+        document = {"apiVersion": "s3sink.dev/v1alpha1", "kind": "S3Sink", "metadata": metadata}
+        return document | {"spec": _merged(base, spec)}
+
+    def apply(self, **spec: Any) -> None:
+        self.namespace.apply(self.secret(), self.sink(**spec))
+
+    def produce(self, count: int) -> None:
+        for partition in range(PARTITIONS):
+            values = [json.dumps({"id": next(self._ids), "text": "x" * 50}) for _ in range(count // PARTITIONS)]
+            self.plant.kafka.produce(self.topic, [(b"key", v.encode(), None, None) for v in values], partition)
+
+    def objects(self) -> list[str]:
+        answer = self.client.list_objects_v2(Bucket=self.bucket, Prefix=f"{PREFIX}/")
+        return [o["Key"] for o in answer.get("Contents", [])]
+
+    def committed(self) -> int:
+        """The sum of the committed offsets, straight from the state in the bucket."""
+        key = f".s3sink/{self.namespace.name}/{SINK}/state.json"
+        try:
+            state = json.loads(self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read())
+        except self.client.exceptions.NoSuchKey:
+            return 0
+        partitions = state["topics"].get(self.topic, {"partitions": {}})["partitions"].values()
+        return 0 if state["publishing"] else sum(p["offset"] for p in partitions)
+
+    def settle(self, records: int, seconds: float = 180.0) -> None:
+        """Until everything that was produced is in the bucket, and the status says so."""
+        until(f"{records} records in the bucket", lambda: self.committed() == records, seconds, 1.0)
+
+        def level() -> bool:
+            status = self.namespace.status(SINK)
+            caught_up = self.namespace.condition(SINK, "CaughtUp")[0] == "True"
+            return caught_up and status.get("lag", {}).get("records") == 0
+
+        until("the status to say that it has caught up", level, 90.0, 1.0)
+
+    def prove(self) -> None:
+        """An independent reader and `s3sink verify` both find every record once."""
+        lines = Onlooker(self.client, self.bucket, f"{PREFIX}/").lines()
+        records = in_kafka(self.plant.kafka.bootstrap, self.topic)
+        wanted = Counter((at, json.loads(value)["id"]) for at, value in records.items())
+        there = places(lines)
+        assert not there - wanted, f"twice or never produced: {sorted((there - wanted).items())[:10]}"
+        assert not wanted - there, f"missing: {sorted((wanted - there).items())[:10]}"
+        report = self._verify()
+        expected = {"ok": True, "missing": 0, "duplicates": 0, "gaps": 0, "unlisted": 0, "records": len(records)}
+        assert {key: report[key] for key in expected} == expected, report
+
+    def _verify(self) -> dict[str, Any]:
+        manifest = self.folder / "sink.yaml"
+        manifest.write_text(yaml.safe_dump_all([self.sink(), self.secret()]))
+        env = {**os.environ, "S3SINK_CLUSTER": self.plant.cluster_id, "S3SINK_JARS": str(connector_dir())}
+        command = [sys.executable, "-m", "s3sink_job", "verify", "-f", str(manifest), "--json"]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=180)
+        assert done.returncode == 0, done.stdout + done.stderr
+        report: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        return report
+
+    @contextmanager
+    def held(self, step: Predicate = PART, skip: int = 1) -> Iterator[None]:
+        """Keeps an upload back until the block is left: the flush is under way, and cannot end."""
+        met, release = threading.Event(), threading.Event()
+
+        def hold(_: Request) -> None:
+            met.set()
+            release.wait(120)
+
+        rule = self.plant.proxy.on(step, Call(before=hold), times=1, skip=skip)
+        try:
+            assert met.wait(180), "no flush came"
+            yield
+        finally:
+            self.plant.proxy.remove(rule)
+            release.set()
+
+    def driver(self) -> dict[str, Any]:
+        (found,) = until("one driver", lambda: self.namespace.pods(SINK), 120)
+        return dict(found)
+
+    def end(self, pod: str) -> None:
+        self.namespace.kubectl("delete", "pod", pod, "--grace-period=1", "--wait=false")
+        until(f"{pod} to go", lambda: self.namespace.get("pod", pod) is None, 60)
+
+    def story(self) -> str:
+        """What a person would look at first."""
+        parts = []
+        for arguments in (
+            ("get", "s3sinks,deployments,jobs,pods", "--output", "wide"),
+            ("get", "s3sink", SINK, "--output", "yaml"),
+            ("get", "events", "--sort-by=.lastTimestamp"),
+            ("logs", f"--selector=s3sink.dev/sink={SINK}", "--tail=60", "--prefix"),
+        ):
+            with suppress(ClusterFailed):
+                parts.append(f"$ kubectl {' '.join(arguments)}\n{self.namespace.kubectl(*arguments)}")
+        with suppress(ClusterFailed):
+            logs = self.plant.cluster.kubectl("-n", "s3sink-system", "logs", "deployment/s3sink-operator", "--tail=30")
+            parts.append(logs)
+        return "\n".join(parts)
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = _merged(result[key], value) if nested else value
+    return result

@@ -1,0 +1,5 @@
+"""From what was observed to what shall be: pure functions, so that every case can be a test."""
+
+from s3sink_operator.decide.decision import decide
+
+__all__ = ["decide"]

@@ -1,0 +1,204 @@
+"""The objects that make up a running sink, as documents for server-side apply."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from s3sink_job.spec import S3Sink
+from s3sink_operator.decide.pods import (
+    EXECUTOR_TEMPLATE,
+    MANIFEST,
+    Names,
+    driver_pod,
+    executor_pod,
+    labels,
+    names_of,
+)
+from s3sink_operator.model import (
+    APPLIED,
+    DRIVER,
+    EXECUTOR,
+    MANAGED_LABEL,
+    MANAGER,
+    ROLE_LABEL,
+    SINK_LABEL,
+    SPEC_HASH,
+    Child,
+    Document,
+    Key,
+    Resource,
+)
+from s3sink_operator.settings import Settings
+
+API_VERSION, KIND = "s3sink.dev/v1alpha1", "S3Sink"
+OWN_ANNOTATIONS = "s3sink.dev/"
+RBAC = "rbac.authorization.k8s.io"
+# Exit codes of the job that trying again cannot change: a person must act, or another driver has taken over.
+FINAL_EXITS = [2, 3]
+TRIES_OF_A_JOB = 6
+
+
+def manifest(resource: Resource) -> dict[str, Any]:
+    """The document the driver reads: what was applied, and who applied it, without anybody's labels."""
+    own = {k: v for k, v in sorted(resource.annotations.items()) if k.startswith(OWN_ANNOTATIONS)}
+    metadata: dict[str, Any] = {
+        "name": resource.key.name,
+        "namespace": resource.key.namespace,
+        "uid": resource.uid,
+        "generation": resource.generation,
+    }
+    if own:
+        metadata["annotations"] = own
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": resource.spec}
+
+
+def supporting(resource: Resource, sink: S3Sink, settings: Settings) -> list[dict[str, Any]]:
+    """What the driver needs before it starts: its manifest, its account and its rights."""
+    names = names_of(sink)
+    content = {MANIFEST: _yaml(manifest(resource))}
+    cluster = sink.spec.spark.mode == "Cluster"
+    if cluster:
+        content[EXECUTOR_TEMPLATE] = _yaml(executor_pod(sink))
+    made = [_object(resource, sink, "v1", "ConfigMap", names.main, {"data": content})]
+    if not sink.spec.spark.service_account_name:
+        made.append(_account(resource, sink, names.driver_account))
+        if cluster:
+            made.append(_account(resource, sink, names.executor_account, role=EXECUTOR))
+    if cluster:
+        made += _rights(resource, sink, names)
+    return [_signed(document) for document in made]
+
+
+def workload(resource: Resource, sink: S3Sink, settings: Settings) -> dict[str, Any]:
+    """The Deployment or the Job that runs the driver."""
+    names = names_of(sink)
+    once = sink.spec.run == "Once"
+    pod = driver_pod(sink, settings, names, once=once)
+    content = next(d for d in supporting(resource, sink, settings) if d["kind"] == "ConfigMap")["data"]
+    pod["metadata"].setdefault("annotations", {})[SPEC_HASH] = _hash(content)
+    if once:
+        body = {
+            "backoffLimit": TRIES_OF_A_JOB,
+            # With pods that are never restarted in place each try leaves its log and its termination message.
+            "podFailurePolicy": {
+                "rules": [
+                    {
+                        "action": "FailJob",
+                        "onExitCodes": {"containerName": "driver", "operator": "In", "values": FINAL_EXITS},
+                    },
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                ]
+            },
+            "template": pod,
+        }
+        document = _object(resource, sink, "batch/v1", "Job", names.main, {"spec": body})
+    else:
+        body = {
+            "replicas": 1,
+            # Never two drivers: the second would fence the first in mid-flush.
+            "strategy": {"type": "Recreate"},
+            "revisionHistoryLimit": 2,
+            "progressDeadlineSeconds": 600,
+            "selector": {"matchLabels": labels(sink, DRIVER)},
+            "template": pod,
+        }
+        document = _object(resource, sink, "apps/v1", "Deployment", names.main, {"spec": body})
+    return _signed(document)
+
+
+def up_to_date(desired: Document, found: Child) -> bool:
+    """Whether the object is what we asked for. What others added to it is theirs."""
+    asked = desired["metadata"]["annotations"][APPLIED]
+    return found.annotations.get(APPLIED) == asked and _contains(found.document, desired)
+
+
+def _contains(found: Any, asked: Any) -> bool:
+    if isinstance(asked, Mapping):
+        return isinstance(found, Mapping) and all(k in found and _contains(found[k], v) for k, v in asked.items())
+    if isinstance(asked, list):
+        return isinstance(found, list) and _contains_items(found, asked)
+    return bool(found == asked)
+
+
+def _contains_items(found: list[Any], asked: list[Any]) -> bool:
+    # Two volume mounts may share a name, never a path.
+    key = next((k for k in ("mountPath", "name") if asked and _all_have([*asked, *found], k)), None)
+    if key is None:
+        return len(found) == len(asked) and all(map(_contains, found, asked))
+    by_key = {item[key]: item for item in found}
+    return all(item[key] in by_key and _contains(by_key[item[key]], item) for item in asked)
+
+
+def _all_have(items: Iterable[Any], key: str) -> bool:
+    return all(isinstance(item, Mapping) and key in item for item in items)
+
+
+def _account(resource: Resource, sink: S3Sink, name: str, role: str = DRIVER) -> dict[str, Any]:
+    body = {"automountServiceAccountToken": False}
+    account = _object(resource, sink, "v1", "ServiceAccount", name, body, role)
+    account["metadata"]["annotations"] = dict(sink.spec.spark.service_account_annotations)
+    return account
+
+
+def _rights(resource: Resource, sink: S3Sink, names: Names) -> list[dict[str, Any]]:
+    """The driver's: to make, watch and remove executor pods in its own namespace, and nothing else."""
+    verbs = ["create", "get", "list", "watch", "delete", "deletecollection"]
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]
+    role_ref = {"apiGroup": RBAC, "kind": "Role", "name": names.main}
+    subject = {"kind": "ServiceAccount", "name": names.driver_account, "namespace": resource.key.namespace}
+    return [
+        _object(resource, sink, f"{RBAC}/v1", "Role", names.main, {"rules": rules}),
+        _object(
+            *(resource, sink, f"{RBAC}/v1", "RoleBinding", names.main),
+            {"roleRef": role_ref, "subjects": [subject]},
+        ),
+    ]
+
+
+def _object(
+    resource: Resource,
+    sink: S3Sink,
+    api_version: str,
+    kind: str,
+    name: str,
+    body: Mapping[str, Any],
+    role: str = DRIVER,
+) -> dict[str, Any]:
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "name": resource.key.name,
+        "uid": resource.uid,
+        "controller": True,
+    }
+    metadata = {
+        "name": name,
+        "namespace": resource.key.namespace,
+        "labels": labels(sink, role),
+        "ownerReferences": [owner],
+    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+
+
+def _signed(document: dict[str, Any]) -> dict[str, Any]:
+    document["metadata"].setdefault("annotations", {})[APPLIED] = _hash(document)
+    return document
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _yaml(document: Any) -> str:
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def selector(key: Key, role: str | None = None) -> str:
+    """The label selector of a sink's children."""
+    parts = [f"{MANAGED_LABEL}={MANAGER}", f"{SINK_LABEL}={key.name}"]
+    return ",".join([*parts, f"{ROLE_LABEL}={role}"] if role else parts)

@@ -1,0 +1,85 @@
+"""Conditions as Kubernetes wants them: `lastTransitionTime` moves with the status alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from s3sink_operator.model import Document, Event
+
+ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP = "Accepted", "Ready", "LastFlushSucceeded", "ExactlyOnce", "CaughtUp"
+TYPES = (ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP)
+_LONGEST = 4096
+# Reasons that tell of something a person asked for, or that passes by itself.
+_EXPECTED = frozenset(
+    {
+        *("Creating", "Starting", "Updating", "WaitingForFormerDriver", "Stopping", "Stopped", "Paused"),
+        *("Running", "Completed", "Waiting", "OpenTransaction", "Level"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    type: str
+    status: str
+    reason: str
+    message: str
+    generation: int | None = None
+
+    def document(self, before: Document | None, now: datetime, generation: int) -> dict[str, Any]:
+        same = before is not None and before.get("status") == self.status
+        return {
+            "type": self.type,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message[:_LONGEST],
+            "lastTransitionTime": before["lastTransitionTime"] if before is not None and same else iso(now),
+            "observedGeneration": generation if self.generation is None else self.generation,
+        }
+
+
+def find(status: Document, type: str) -> Document | None:
+    conditions: Sequence[Document] = status.get("conditions") or ()
+    return next((c for c in conditions if c.get("type") == type), None)
+
+
+def read(document: Document) -> Condition:
+    """One of a report or of an old status."""
+    type, status, reason, message = (str(document[name]) for name in ("type", "status", "reason", "message"))
+    return Condition(type, status, reason, message, document.get("observedGeneration"))
+
+
+def iso(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
+    """An event for every condition that changed its status or its reason."""
+    events = []
+    for new in after["conditions"]:
+        old = find(before, new["type"])
+        if old is not None and (old.get("status"), old.get("reason")) == (new["status"], new["reason"]):
+            continue
+        if event := _event(new, old):
+            events.append(event)
+    restarts, earlier = (s.get("driver", {}).get("restarts", 0) for s in (after, before))
+    if restarts > earlier and after["driver"].get("pod") == before.get("driver", {}).get("pod"):
+        end = after["driver"].get("lastExit", {})
+        code = f" after exit code {end['code']}" if "code" in end else ""
+        events.append(Event("Warning", "DriverRestarted", f"the driver was started again{code}"))
+    return tuple(events)
+
+
+def _event(new: Document, old: Document | None) -> Event | None:
+    kind, status, reason = new["type"], new["status"], new["reason"]
+    good = status == "True" or reason in _EXPECTED
+    if kind == READY:
+        return Event("Normal" if good else "Warning", reason, new["message"])
+    if status == "False" and not good:
+        return Event("Warning", reason, new["message"])
+    if status == "True" and old is not None and old.get("status") == "False" and kind in {ACCEPTED, FLUSHED}:
+        return Event("Normal", kind, new["message"])
+    return None

@@ -1,0 +1,93 @@
+"""/metrics, /healthz and /readyz of the operator, and the pulse that /healthz listens to.
+
+The API server ends every watch after a short time, so that a new one must begin. As long as that goes on, events
+would arrive; when it stops, nothing does, and nobody would notice: a restart is the only cure.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import aiohttp
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+
+class Pulse:
+    """When each watched kind was heard of last."""
+
+    def __init__(self, kinds: tuple[str, ...], dead_after: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._dead_after = dead_after
+        self._heard = dict.fromkeys(kinds, clock())
+        self._begun: set[str] = set()
+        self._lock = threading.Lock()
+
+    def beat(self, path: str) -> None:
+        kind = path.rstrip("/").rpartition("/")[2]
+        with self._lock:
+            if kind in self._heard:
+                self._heard[kind] = self._clock()
+                self._begun.add(kind)
+
+    def silent(self) -> list[str]:
+        """The kinds whose watch is dead."""
+        now = self._clock()
+        with self._lock:
+            return [kind for kind, heard in self._heard.items() if now - heard > self._dead_after]
+
+    @property
+    def ready(self) -> bool:
+        """Every watch has begun."""
+        with self._lock:
+            return len(self._begun) == len(self._heard)
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """Beats with every answer to a watch and with everything that arrives on it."""
+
+        async def answered(_session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
+            if params.url.query.get("watch") == "true" and params.response.status == 200:
+                self.beat(params.url.path)
+
+        async def received(
+            _session: object, _context: object, params: aiohttp.TraceResponseChunkReceivedParams
+        ) -> None:
+            if params.url.query.get("watch") == "true":
+                self.beat(params.url.path)
+
+        config = aiohttp.TraceConfig()
+        config.on_request_end.append(answered)
+        config.on_response_chunk_received.append(received)
+        return config
+
+
+def serve(address: tuple[str, int], registry: CollectorRegistry, pulse: Pulse) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            match self.path.split("?")[0]:
+                case "/metrics":
+                    self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
+                case "/healthz":
+                    silent = pulse.silent()
+                    text = f"no word from the watch of {', '.join(silent)}\n" if silent else "ok\n"
+                    self._answer(503 if silent else 200, "text/plain", text.encode())
+                case "/readyz":
+                    self._answer(200 if pulse.ready else 503, "text/plain", b"ok\n" if pulse.ready else b"starting\n")
+                case _:
+                    self._answer(404, "text/plain", b"try /metrics, /healthz or /readyz\n")
+
+        def _answer(self, code: int, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Probes every few seconds would drown the log."""
+
+    server = ThreadingHTTPServer(address, Handler)
+    threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
+    return server

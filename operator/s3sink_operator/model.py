@@ -1,0 +1,140 @@
+"""What the operator sees and what it decides, as values: no Kubernetes client, no clock, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Document = Mapping[str, Any]
+
+DRIVER, EXECUTOR = "driver", "executor"
+SINK_LABEL = "s3sink.dev/sink"
+ROLE_LABEL = "s3sink.dev/role"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+MANAGER = "s3sink-operator"
+APPLIED = "s3sink.dev/applied"
+"""Annotation of every child: the hash of what was applied, which tells when something was taken away."""
+SPEC_HASH = "s3sink.dev/spec-hash"
+"""Annotation of the driver's pods: the hash of the ConfigMap, so that a changed one rolls them."""
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """An S3Sink as the API server has it."""
+
+    key: Key
+    uid: str
+    generation: int
+    spec: Document
+    status: Document = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    deleting: bool = False
+
+
+@dataclass(frozen=True)
+class Child:
+    """An object that has the name of one of ours, whoever made it."""
+
+    kind: str
+    name: str
+    document: Document
+    owner: str = ""
+    """The uid of its controller."""
+    deleting: bool = False
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.document.get("metadata", {}).get("annotations") or {}
+        return found
+
+
+@dataclass(frozen=True)
+class Exit:
+    code: int
+    reason: str = ""
+    message: str = ""
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class Pod:
+    name: str
+    role: str
+    phase: str
+    """Pending, Running, Succeeded, Failed or Unknown."""
+    ip: str = ""
+    created: str = ""
+    ready: bool = False
+    deleting: datetime | None = None
+    """When its grace period ends, if it is being deleted."""
+    spec_hash: str = ""
+    restarts: int = 0
+    waiting: str = ""
+    """Why its container waits, in Kubernetes' word."""
+    waiting_message: str = ""
+    unschedulable: str = ""
+    """Why no node takes it."""
+    last_exit: Exit | None = None
+    ended: Exit | None = None
+    """How its container ended, if it did and does not start again."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a driver said about itself, and when we heard it."""
+
+    document: Document
+    heard: datetime
+    pod: str = ""
+
+
+@dataclass(frozen=True)
+class Observed:
+    resource: Resource
+    children: tuple[Child, ...]
+    pods: tuple[Pod, ...]
+    now: datetime
+    report: Report | None = None
+    """The last one that could be understood, of the pod that is there now."""
+    report_problem: str = ""
+    """Why the last look at /status failed."""
+    written: datetime | None = None
+    """When the status was written last, as far as this process knows."""
+    refused: str = ""
+    """What the API server said when it refused our last write of a child."""
+
+    def child(self, kind: str, name: str) -> Child | None:
+        return next((c for c in self.children if (c.kind, c.name) == (kind, name)), None)
+
+    def pods_of(self, role: str) -> tuple[Pod, ...]:
+        return tuple(p for p in self.pods if p.role == role)
+
+
+@dataclass(frozen=True)
+class Event:
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    apply: tuple[Document, ...] = ()
+    delete: tuple[Child, ...] = ()
+    status: Document | None = None
+    """The whole new status, or None if the old one stays."""
+    events: tuple[Event, ...] = ()
+    phase: str = ""
+    look_again: float | None = None
+    """Seconds until something may have changed that no event tells of."""

@@ -1,0 +1,149 @@
+"""Made-up sinks and what the operator might see of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from s3sink_operator.decide import decide
+from s3sink_operator.decide.children import supporting, workload
+from s3sink_operator.decide.situation import accept, spec_hash
+from s3sink_operator.model import DRIVER, Child, Decision, Key, Observed, Pod, Report, Resource
+from s3sink_operator.settings import Settings
+
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+SETTINGS = Settings(image="registry.example/s3sink:1", cluster="cluster-uid")
+SPEC: dict[str, Any] = {
+    "source": {"bootstrapServers": "kafka:9092", "topics": ["orders"]},
+    "destination": {"bucket": "lake", "credentials": {"secretRef": {"name": "s3"}}},
+    "format": {"type": "Json"},
+}
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = copy.deepcopy(dict(base))
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if nested else value
+    return result
+
+
+def resource(spec: Mapping[str, Any] | None = None, **fields: Any) -> Resource:
+    given: dict[str, Any] = {"key": Key("shop", "orders"), "uid": "sink-uid", "generation": 3} | fields
+    return Resource(spec=merged(SPEC, spec or {}), **given)
+
+
+def observed(sink: Resource | None = None, **fields: Any) -> Observed:
+    given: dict[str, Any] = {"children": (), "pods": (), "now": NOW} | fields
+    return Observed(sink or resource(), **given)
+
+
+def children(sink: Resource, settings: Settings = SETTINGS) -> tuple[Child, ...]:
+    """All that a valid sink needs, as the API server would have it afterwards."""
+    parsed, _ = accept(sink)
+    assert parsed is not None
+    return tuple(stored(d) for d in (*supporting(sink, parsed, settings), workload(sink, parsed, settings)))
+
+
+def stored(document: Mapping[str, Any]) -> Child:
+    """With what a server adds to it."""
+    held = copy.deepcopy(dict(document))
+    held["metadata"] |= {"uid": f"uid-of-{held['kind']}", "resourceVersion": "7", "managedFields": []}
+    if held["kind"] == "Deployment":
+        held["spec"]["template"]["spec"]["containers"][0] |= {"terminationMessagePath": "/dev/termination-log"}
+        held["spec"]["template"]["spec"]["dnsPolicy"] = "ClusterFirst"
+    owner = held["metadata"]["ownerReferences"][0]["uid"]
+    return Child(held["kind"], held["metadata"]["name"], held, owner)
+
+
+def hash_of(sink: Resource) -> str:
+    parsed, _ = accept(sink)
+    assert parsed is not None
+    return spec_hash(workload(sink, parsed, SETTINGS))
+
+
+def pod(sink: Resource | None = None, **fields: Any) -> Pod:
+    given: dict[str, Any] = {"phase": "Running", "ready": True, "ip": "10.0.0.1", "role": DRIVER}
+    given |= {"spec_hash": hash_of(sink or resource()), "created": "2026-11-16T11:00:00Z"}
+    return Pod(name="orders-s3sink-abc", **(given | fields))
+
+
+def report(phase: str = "Running", *, age: float = 1.0, generation: int = 3, **fields: Any) -> Report:
+    heard = NOW - timedelta(seconds=age)
+    ready = phase in {"Running", "Paused", "Completed"}
+    document: dict[str, Any] = {
+        "observedGeneration": generation,
+        "phase": phase,
+        "flush": {"lastTime": "2026-11-16T11:59:00Z", "records": 5, "totalRecords": 5, "totalObjects": 1},
+        "retry": {"attempts": 0, "skippedRecords": 0},
+        "lag": {"records": 0, "recordsToHighWatermark": 0, "seconds": 0.0},
+        "offsets": [{"topic": "orders", "partition": 0, "committed": 5, "end": 5, "lag": 0}],
+        "gaps": {"count": 0, "records": 0, "recent": []},
+        "driver": {"epoch": 2},
+        "conditions": [
+            condition("Ready", ready, phase, f"the driver is {phase}", generation),
+            condition("LastFlushSucceeded", True, "Succeeded", "no failure since", generation),
+            condition("ExactlyOnce", True, "ConditionalWrites", "they work", generation),
+            condition("CaughtUp", True, "Level", "everything is there", generation),
+        ],
+        "reportedAt": heard.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return Report(document | fields, heard, "orders-s3sink-abc")
+
+
+def condition(type: str, status: bool, reason: str, message: str = "", generation: int = 3) -> dict[str, Any]:
+    return {
+        "type": type,
+        "status": str(status),
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-11-16T11:00:00Z",
+        "observedGeneration": generation,
+    }
+
+
+def running(spec: Mapping[str, Any] | None = None, **fields: Any) -> Observed:
+    """A sink that has all it needs and whose driver reports that it is well."""
+    sink = resource(spec)
+    given: dict[str, Any] = {"children": children(sink), "pods": (pod(sink),), "report": report()}
+    return observed(sink, **(given | fields))
+
+
+def decided(facts: Observed, settings: Settings = SETTINGS) -> Decision:
+    return decide(facts, settings)
+
+
+def status_of(facts: Observed) -> dict[str, Any]:
+    """The status that is decided, written or not."""
+    found = decide(replace(facts, resource=replace(facts.resource, status={})), SETTINGS)
+    assert found.status is not None
+    return dict(found.status)
+
+
+def ready(facts: Observed) -> tuple[str, str]:
+    return named(status_of(facts), "Ready")
+
+
+def named(status: Mapping[str, Any], type: str) -> tuple[str, str]:
+    found = next(c for c in status["conditions"] if c["type"] == type)
+    return found["status"], found["reason"]
+
+
+def message(status: Mapping[str, Any], type: str) -> str:
+    return str(next(c for c in status["conditions"] if c["type"] == type)["message"])
+
+
+def carried_out(facts: Observed, decision: Decision) -> Observed:
+    """What would be seen after the decision was carried out."""
+    gone = {(c.kind, c.name) for c in decision.delete}
+    made = {(d["kind"], d["metadata"]["name"]): stored(d) for d in decision.apply}
+    kept = [c for c in facts.children if (c.kind, c.name) not in gone and (c.kind, c.name) not in made]
+    sink = facts.resource
+    if decision.status is not None:
+        # Through JSON, as the API server would hand it back.
+        sink = replace(sink, status=json.loads(json.dumps(decision.status)))
+    return replace(facts, resource=sink, children=(*kept, *made.values()), written=facts.now)

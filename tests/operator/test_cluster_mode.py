@@ -1,0 +1,95 @@
+"""What the driver tells Spark in Cluster mode, and what a finished driver leaves behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from s3sink_job.cli.running import status_text
+from s3sink_job.engine.cluster import Place, cluster_settings, place_of
+from s3sink_job.errors import FinalError
+from s3sink_job.spec import Executor, Spark
+from s3sink_operator.decide.pods import driver_pod, names_of
+from s3sink_operator.decide.situation import accept
+from tests.operator.facts import SETTINGS, report, resource
+
+PLACE = Place("driver-1", "10.0.0.9", "shop", "image:1", "IfNotPresent", "x-executor", "/etc/t.yaml", "k8s://https://a")
+
+
+def environment() -> dict[str, str]:
+    """What the operator gives to a driver, as the kubelet would fill it in."""
+    sink, _ = accept(resource({"spark": {"mode": "Cluster"}}))
+    assert sink is not None
+    pod = driver_pod(sink, SETTINGS, names_of(sink), once=False)
+    env = pod["spec"]["containers"][0]["env"]
+    return {e["name"]: e.get("value", "filled-in") for e in env}
+
+
+def test_the_operator_tells_the_driver_all_it_must_know() -> None:
+    given = environment() | {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    place = place_of(given)
+    assert (place.namespace, place.account, place.image) == ("shop", "orders-s3sink-executor", SETTINGS.image)
+    assert place.master == "k8s://https://10.96.0.1:443"
+    assert place.template == "/etc/s3sink/executor.yaml"
+
+
+def test_an_address_of_version_six_is_written_in_brackets() -> None:
+    assert place_of(environment() | {"KUBERNETES_SERVICE_HOST": "fd00::1"}).master == "k8s://https://[fd00::1]:443"
+
+
+def test_outside_of_a_pod_cluster_mode_is_refused_with_advice() -> None:
+    with pytest.raises(FinalError, match="use Local"):
+        place_of({})
+
+
+@pytest.mark.parametrize(("memory", "heap", "overhead"), [(2 << 30, 512, 1536), (8 << 30, 2048, 6144)])
+def test_heap_and_the_rest_are_together_the_limit_of_the_pod(memory: int, heap: int, overhead: int) -> None:
+    spark = Spark(executor=Executor(memory=memory))
+    settings = cluster_settings(spark, PLACE, heap=heap << 20, java_options="")
+    assert settings["spark.executor.memory"] == f"{heap}m"
+    assert settings["spark.executor.memoryOverhead"] == f"{overhead}m"
+
+
+def test_executors_come_and_go_with_flushes_or_stay() -> None:
+    spark = Spark(executor=Executor(instances=5))
+    settings = cluster_settings(spark, PLACE, heap=1 << 29, java_options="")
+    assert settings["spark.dynamicAllocation.maxExecutors"] == "5"
+    assert settings["spark.dynamicAllocation.minExecutors"] == "0"
+    assert "spark.executor.instances" not in settings
+    spark = Spark(executor=Executor(instances=5, scale_to_zero=False))
+    settings = cluster_settings(spark, PLACE, heap=1 << 29, java_options="")
+    assert settings["spark.executor.instances"] == "5"
+    assert "spark.dynamicAllocation.enabled" not in settings
+
+
+def test_spark_authenticates_and_needs_no_right_but_on_pods() -> None:
+    settings = cluster_settings(Spark(), PLACE, heap=1 << 29, java_options="")
+    assert settings["spark.authenticate"] == "true"
+    assert settings["spark.kubernetes.executor.disableConfigMap"] == "true"
+    assert not [key for key in settings if "secret" in key.lower()]
+
+
+def last_status(partitions: int, error: str = "") -> dict[str, Any]:
+    row = {"topic": "t" * 200, "partition": 1, "committed": 10**12, "end": 10**12, "lag": 0}
+    gap = {"topic": "t" * 200, "partition": 1, "from": 1, "to": 2, "reason": "Retention"}
+    gaps = {"count": 20, "records": 20, "recent": [gap] * 20}
+    return {**report("Completed").document, "offsets": [row] * partitions, "gaps": gaps} | {
+        "retry": {"attempts": 1, "lastError": error}
+    }
+
+
+@pytest.mark.parametrize("partitions", [0, 1, 7, 50])
+@pytest.mark.parametrize("error", ["", "x" * 5000])
+def test_the_last_status_fits_into_a_termination_message(partitions: int, error: str, tmp_path: Path) -> None:
+    text = status_text(last_status(partitions, error), 4096)
+    assert len(text.encode()) <= 4096
+    document = json.loads(text)
+    assert document["phase"] == "Completed"
+    assert document["flush"]["totalRecords"] == 5
+
+
+def test_a_file_without_a_limit_holds_it_all() -> None:
+    assert json.loads(status_text(last_status(50))) == last_status(50)

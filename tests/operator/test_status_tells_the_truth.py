@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from s3sink_operator.model import EXECUTOR, Child, Exit, Pod
+from tests.operator.facts import (
+    NOW,
+    SETTINGS,
+    carried_out,
+    children,
+    condition,
+    decided,
+    message,
+    named,
+    observed,
+    pod,
+    ready,
+    report,
+    resource,
+    running,
+    status_of,
+)
+
+
+def test_a_driver_that_reports_is_ready() -> None:
+    status = status_of(running())
+    assert (status["phase"], named(status, "Ready")) == ("Running", ("True", "Running"))
+    assert named(status, "Accepted") == ("True", "Valid")
+    assert named(status, "CaughtUp") == ("True", "Level")
+    assert status["lag"]["records"] == 0
+    assert status["driver"] == {"pod": "orders-s3sink-abc", "restarts": 0, "epoch": 2}
+    assert status["observedGeneration"] == 3
+
+
+@pytest.mark.parametrize("age", [46.0, 3600.0])
+def test_a_report_that_is_too_old_is_never_green(age: float) -> None:
+    status = status_of(running(report=report(age=age), report_problem="timed out"))
+    assert named(status, "Ready") == ("Unknown", "NoReport")
+    assert "timed out" in message(status, "Ready")
+    assert named(status, "CaughtUp") == ("Unknown", "NotReporting")
+    assert "lag" not in status
+
+
+def test_a_report_made_long_ago_is_old_even_if_heard_just_now() -> None:
+    stuck = report(reportedAt="2026-11-16T11:00:00Z")
+    assert ready(running(report=stuck)) == ("Unknown", "NoReport")
+
+
+def test_the_report_of_a_former_pod_counts_for_nothing() -> None:
+    former = replace(report(), pod="orders-s3sink-former")
+    assert ready(running(report=former))[0] == "Unknown"
+
+
+def test_one_missed_poll_changes_nothing() -> None:
+    assert ready(running(report=report(age=20), report_problem="timed out")) == ("True", "Running")
+
+
+def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
+    status = status_of(observed(resource({"flush": {"interval": 5}, "run": "Scheduled", "schedule": "0 * * * *"})))
+    assert named(status, "Accepted") == ("False", "InvalidSpec")
+    assert "spec.flush.interval: must be a duration" in message(status, "Accepted")
+    assert "spec.run: Scheduled is not built yet" in message(status, "Accepted")
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "InvalidSpec"))
+
+
+def test_a_mistake_does_not_stop_the_driver_that_runs_the_spec_before_it() -> None:
+    facts = running()
+    broken = replace(facts, resource=replace(resource({"flush": {"interval": 5}}), generation=4))
+    found = decided(broken)
+    assert not found.apply
+    assert not found.delete
+    status = status_of(broken)
+    assert named(status, "Accepted")[0] == "False"
+    assert named(status, "Ready") == ("True", "Running")
+
+
+def test_while_an_earlier_spec_still_runs_it_is_not_ready() -> None:
+    sink = replace(resource({"flush": {"records": 7}}), generation=4)
+    facts = observed(sink, children=children(sink), pods=(pod(resource()),), report=report())
+    assert ready(facts) == ("False", "Updating")
+
+
+TERMINATED = Exit(1, "Error", 'starting\n{"level": "error", "message": "no such topic"}\n')
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "said"),
+    [
+        (
+            {"waiting": "ImagePullBackOff", "waiting_message": 'Back-off pulling image "x:1"'},
+            ("False", "ImagePullBackOff"),
+            'Back-off pulling image "x:1"',
+        ),
+        ({"waiting": "ErrImagePull", "waiting_message": "not found"}, ("False", "ImagePullBackOff"), "not found"),
+        (
+            {"waiting": "CreateContainerConfigError", "waiting_message": 'configmap "x" not found'},
+            ("False", "CreateContainerConfigError"),
+            'configmap "x" not found',
+        ),
+        (
+            {"waiting": "CrashLoopBackOff", "last_exit": TERMINATED, "restarts": 3},
+            ("False", "CrashLoopBackOff"),
+            "code 1: ",
+        ),
+        (
+            {"last_exit": Exit(137, "OOMKilled"), "restarts": 1},
+            ("False", "OOMKilled"),
+            "raise spec.spark.driver.memory",
+        ),
+        (
+            {"phase": "Pending", "unschedulable": "0/3 nodes are available: insufficient memory"},
+            ("False", "FailedScheduling"),
+            "insufficient memory",
+        ),
+        ({"phase": "Pending", "created": "2026-11-16T11:59:00Z"}, ("False", "Starting"), "is starting"),
+        (
+            {"phase": "Pending", "waiting": "ContainerCreating", "created": "2026-11-16T11:50:00Z"},
+            ("False", "NotStarting"),
+            "kubectl describe pod orders-s3sink-abc",
+        ),
+    ],
+)
+def test_what_keeps_the_pod_from_running_is_named(fields: dict[str, Any], expected: tuple[str, str], said: str) -> None:
+    facts = running(pods=(pod(ready=False, **fields),), report=None)
+    status = status_of(facts)
+    assert named(status, "Ready") == expected
+    assert said in message(status, "Ready")
+
+
+def test_a_crash_shows_its_exit_code_and_its_last_line() -> None:
+    facts = running(pods=(pod(ready=False, waiting="CrashLoopBackOff", last_exit=TERMINATED, restarts=3),), report=None)
+    status = status_of(facts)
+    assert "no such topic" in message(status, "Ready")
+    assert status["driver"]["restarts"] == 3
+    assert status["driver"]["lastExit"]["code"] == 1
+    assert "no such topic" in status["driver"]["lastExit"]["message"]
+
+
+def test_a_quota_that_forbids_the_pod_is_named() -> None:
+    sink = resource()
+    failed = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota: pods"}]}
+    held = tuple(
+        replace(c, document={**c.document, "status": failed}) if c.kind == "Deployment" else c for c in children(sink)
+    )
+    status = status_of(observed(sink, children=held))
+    assert named(status, "Ready") == ("False", "FailedCreate")
+    assert "exceeded quota" in message(status, "Ready")
+
+
+def test_what_the_api_server_refuses_is_named() -> None:
+    status = status_of(observed(refused='deployments "orders-s3sink" is forbidden'))
+    assert named(status, "Ready") == ("False", "Refused")
+    assert "is forbidden" in message(status, "Ready")
+
+
+def test_a_missing_bucket_is_named() -> None:
+    conditions = [
+        condition("Ready", False, "Failed", "bucket lake does not exist"),
+        condition("LastFlushSucceeded", False, "BucketMissing", "bucket lake does not exist"),
+    ]
+    found = decided(running(report=report("Failed", conditions=conditions)))
+    assert found.status is not None
+    assert found.status["phase"] == "Failed"
+    assert named(found.status, "LastFlushSucceeded") == ("False", "BucketMissing")
+    assert ("Warning", "BucketMissing") in {(e.type, e.reason) for e in found.events}
+
+
+def executor(**fields: Any) -> Pod:
+    return Pod(**({"name": "exec-1", "role": EXECUTOR, "phase": "Running", "ready": True} | fields))
+
+
+def test_executors_that_cannot_start_are_named_and_one_of_many_is_not() -> None:
+    facts = running({"spark": {"mode": "Cluster"}})
+    stuck = executor(name="exec-2", phase="Pending", ready=False, unschedulable="insufficient memory")
+    alone = replace(facts, pods=(*facts.pods, stuck))
+    assert ready(alone) == ("False", "ExecutorFailedScheduling")
+    assert ready(replace(facts, pods=(*facts.pods, stuck, executor()))) == ("True", "Running")
+    assert ready(facts) == ("True", "Running")
+
+
+def test_executors_are_counted_for_kubectl_scale() -> None:
+    facts = running({"spark": {"mode": "Cluster"}})
+    status = status_of(replace(facts, pods=(*facts.pods, executor(), executor(name="exec-2"))))
+    assert status["executors"]["replicas"] == 2
+    assert "s3sink.dev/role=executor" in status["executors"]["selector"]
+    assert "executors" not in status_of(running())
+
+
+def test_figures_of_the_past_outlive_a_restart() -> None:
+    before = carried_out(running(), decided(running()))
+    restarted = replace(before, report=report(flush={}, lag={"records": 0}), pods=(pod(),))
+    status = decided(replace(restarted, written=None)).status or before.resource.status
+    assert status["flush"]["lastTime"] == "2026-11-16T11:59:00Z"
+
+
+def finished(kind: str, end: Exit) -> Any:
+    sink = resource({"run": "Once"})
+    job = next(c for c in children(sink) if c.kind == "Job")
+    done = Child(
+        job.kind,
+        job.name,
+        {**job.document, "status": {"conditions": [{"type": kind, "status": "True"}]}},
+        job.owner,
+    )
+    rest = tuple(c for c in children(sink) if c.kind != "Job")
+    phase = "Succeeded" if kind == "Complete" else "Failed"
+    return observed(sink, children=(*rest, done), pods=(pod(sink, phase=phase, ready=False, ended=end),))
+
+
+def test_a_finished_job_keeps_its_last_report() -> None:
+    last = json.dumps({k: v for k, v in report("Completed").document.items() if k != "offsets"})
+    facts = finished("Complete", Exit(0, "Completed", last))
+    status = status_of(facts)
+    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
+    assert status["flush"]["totalRecords"] == 5
+    assert status["lag"]["records"] == 0
+    later = replace(carried_out(facts, decided(facts)), pods=(), now=NOW + timedelta(days=1))
+    assert not decided(later).apply
+
+
+def test_a_failed_job_says_why() -> None:
+    conditions = [
+        condition("Ready", False, "Failed", "bucket lake does not exist"),
+        condition("LastFlushSucceeded", False, "BucketMissing", "bucket lake does not exist"),
+    ]
+    last = json.dumps(dict(report("Failed", conditions=conditions).document))
+    status = status_of(finished("Failed", Exit(2, "Error", last)))
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "BucketMissing"))
+    assert status["driver"]["lastExit"]["code"] == 2
+
+
+def test_conditions_are_written_at_once_and_figures_now_and_then() -> None:
+    facts = carried_out(running(), decided(running()))
+    assert decided(facts).status is None
+    more = report(lag={"records": 9, "recordsToHighWatermark": 9, "seconds": 1.0})
+    moved = replace(facts, report=more)
+    assert decided(replace(moved, now=NOW + timedelta(seconds=30))).status is None
+    later = replace(report(lag={"records": 9}, age=0), heard=NOW + timedelta(seconds=61))
+    later = replace(later, document={**later.document, "reportedAt": "2026-11-16T12:01:00Z"})
+    figures = decided(replace(facts, now=NOW + timedelta(seconds=61), report=later))
+    assert figures.status is not None
+    assert figures.status["lag"]["records"] == 9
+    assert figures.events == ()
+    failing = [condition("Ready", False, "Degraded", "no luck")]
+    assert decided(replace(facts, report=report("Degraded", conditions=failing))).status is not None
+
+
+def test_nothing_is_written_while_nothing_changes() -> None:
+    facts = carried_out(running(), decided(running()))
+    for minutes in (1, 10, 1000):
+        at = NOW + timedelta(minutes=minutes)
+        said = {**report().document, "reportedAt": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        found = decided(replace(facts, now=at, report=replace(report(), document=said, heard=at)))
+        assert (found.status, found.apply, found.delete, found.events) == (None, (), (), ())
+
+
+def test_times_of_transition_move_with_the_status_alone() -> None:
+    facts = carried_out(running(), decided(running()))
+    worse = replace(facts, now=NOW + timedelta(minutes=5), report=None, report_problem="timed out")
+    found = decided(worse).status
+    assert found is not None
+    times = {c["type"]: c["lastTransitionTime"] for c in found["conditions"]}
+    assert times["Ready"] == "2026-11-16T12:05:00Z"
+    assert times["Accepted"] == "2026-11-16T12:00:00Z"
+
+
+def test_events_tell_of_transitions_once() -> None:
+    first = decided(running())
+    assert [(e.type, e.reason) for e in first.events] == [("Normal", "Running")]
+    facts = carried_out(running(), first)
+    crashed = pod(ready=False, waiting="CrashLoopBackOff", last_exit=TERMINATED, restarts=1)
+    worse = replace(facts, pods=(crashed,), report=None)
+    events = decided(worse).events
+    assert [(e.type, e.reason) for e in events] == [("Warning", "CrashLoopBackOff"), ("Warning", "DriverRestarted")]
+    assert decided(carried_out(worse, decided(worse)), SETTINGS).events == ()
