@@ -218,6 +218,13 @@ def test_an_object_of_somebody_else_is_never_taken_over() -> None:
     assert "ConfigMap orders-s3sink exists" in json.dumps(found.status)
 
 
+def test_a_deployment_of_somebody_else_does_not_hold_up_a_job() -> None:
+    (foreign,) = (c for c in children(resource()) if c.kind == "Deployment")
+    found = decided(observed(resource({"run": "Once"}), children=(replace(foreign, owner="somebody"),)))
+    assert "Job" in {d["kind"] for d in found.apply}
+    assert not found.delete
+
+
 def test_another_spec_is_another_run_of_a_job_and_another_operator_is_not() -> None:
     before, after = resource({"run": "Once"}), replace(resource({"run": "Once", "flush": {"records": 7}}), generation=4)
     facts = observed(before, children=children(before))

@@ -220,7 +220,7 @@ def test_a_finished_job_keeps_its_last_report() -> None:
     assert status["flush"]["totalRecords"] == 5
     assert status["lag"]["records"] == 0
     later = replace(carried_out(facts, decided(facts)), pods=(), now=NOW + timedelta(days=1))
-    assert not decided(later).apply
+    assert (decided(later).apply, decided(later).status) == ((), None)
 
 
 def test_a_failed_job_says_why() -> None:
@@ -232,6 +232,11 @@ def test_a_failed_job_says_why() -> None:
     status = status_of(finished("Failed", Exit(2, "Error", last)))
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "BucketMissing"))
     assert status["driver"]["lastExit"]["code"] == 2
+
+
+def test_a_run_whose_pod_was_cleared_away_is_still_over() -> None:
+    for kind, phase in (("Complete", "Completed"), ("Failed", "Failed")):
+        assert status_of(replace(finished(kind, Exit(0)), pods=()))["phase"] == phase
 
 
 def test_conditions_are_written_at_once_and_figures_now_and_then() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from s3sink_job.spec import S3Sink, SpecError, parse
-from s3sink_operator.decide.children import KIND, manifest
+from s3sink_operator.decide.children import manifest
 from s3sink_operator.decide.conditions import ACCEPTED, Condition
 from s3sink_operator.decide.pods import child_name
 from s3sink_operator.decide.templates import template_errors
@@ -58,7 +58,8 @@ def holding(observed: Observed, sink: S3Sink) -> str:
     wanted = WORKLOADS[sink.spec.run]
     for kind in WORKLOADS.values():
         found = observed.child(kind, child_name(sink.metadata.name))
-        if found is not None and (found.deleting or kind != wanted):
+        ours = found is not None and found.owner == observed.resource.uid
+        if found is not None and ours and (found.deleting or kind != wanted):
             return f"{kind} {found.name} is going"
     if observed.child(wanted, child_name(sink.metadata.name)) is not None:
         return ""
@@ -70,15 +71,10 @@ def holding(observed: Observed, sink: S3Sink) -> str:
 
 def job_result(job: Child | None) -> str:
     conditions = job.document.get("status", {}).get("conditions") or () if job else ()
-    return next((str(c["type"]) for c in conditions if c["type"] in _ENDS and c["status"] == "True"), "")
-
-
-_ENDS = frozenset({"Complete", "Failed"})
+    ends = {"Complete", "Failed"}
+    return next((str(c["type"]) for c in conditions if c["type"] in ends and c["status"] == "True"), "")
 
 
 def spec_hash(workload: Document) -> str:
     annotations = workload["spec"]["template"]["metadata"].get("annotations") or {}
     return str(annotations.get(SPEC_HASH, ""))
-
-
-__all__ = ["KIND", "Situation", "accept", "holding", "job_result", "spec_hash", "taken"]

@@ -45,11 +45,13 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
     found = {
         ACCEPTED: situation.accepted,
         READY: ready,
-        **_reported(seen, status, ready),
+        **_reported(seen, status, ready, over=phase == "Completed"),
     }
     conditions = [found[type].document(find(status, type), observed.now, generation) for type in TYPES]
     new: dict[str, Any] = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
     new |= _figures(seen, status)
+    if phase == "Completed" and "lag" in status:
+        new["lag"] = new["lag"] or status["lag"]
     new["driver"] = _driver(pod, seen, status)
     if situation.sink is not None and situation.sink.spec.spark.mode == "Cluster":
         running = [p for p in observed.pods_of(EXECUTOR) if p.phase == "Running" and p.deleting is None]
@@ -104,6 +106,8 @@ def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Docu
     if observed.refused:
         text = f"the API server refuses what this sink needs: {observed.refused}"
         return "Degraded" if pod else "Pending", _not_ready("Refused", text)
+    if pod is None and situation.job:
+        return _over(observed, situation)
     if pod is None or (pod.deleting is not None and situation.holding):
         if situation.sink is None:
             return "Failed", _not_ready("InvalidSpec", "the spec is not accepted: nothing runs")
@@ -127,6 +131,18 @@ def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Docu
         return cause.phase, _not_ready(cause.reason, cause.message)
     ready = find(seen, READY)
     return seen["phase"], read(ready) if ready else _not_ready("NoReport", "the report does not say")
+
+
+def _over(observed: Observed, situation: Situation) -> tuple[str, Condition]:
+    """A run that ended, and whose pod was cleared away since: what it said stays."""
+    phase = "Completed" if situation.job == "Complete" else "Failed"
+    status = observed.resource.status
+    before = find(status, READY)
+    if before is not None and status.get("phase") == phase:
+        return phase, read(before)
+    if phase == "Completed":
+        return phase, Condition(READY, "True", "Completed", "the run is complete, and its pod is gone")
+    return phase, _not_ready("DriverFailed", "the run failed, and its pod is gone")
 
 
 def _ended(pod: Pod, end: Exit, situation: Situation, seen: Document) -> tuple[str, Condition]:
@@ -171,7 +187,7 @@ def _not_ready(reason: str, message: str) -> Condition:
     return Condition(READY, "False", reason, message)
 
 
-def _reported(seen: Document, status: Document, ready: Condition) -> dict[str, Condition]:
+def _reported(seen: Document, status: Document, ready: Condition, *, over: bool) -> dict[str, Condition]:
     """What only the driver knows. The past stays true; whether it has caught up does not."""
     unknown = {
         FLUSHED: Condition(FLUSHED, "Unknown", "NotYet", "no flush was tried yet"),
@@ -180,7 +196,7 @@ def _reported(seen: Document, status: Document, ready: Condition) -> dict[str, C
     }
     found = {}
     for type, otherwise in unknown.items():
-        told = find(seen, type) or (None if type == CAUGHT_UP else find(status, type))
+        told = find(seen, type) or (None if type == CAUGHT_UP and not over else find(status, type))
         found[type] = read(told) if told is not None else otherwise
     return found
 
