@@ -220,7 +220,11 @@ def test_a_finished_job_keeps_its_last_report() -> None:
     assert status["flush"]["totalRecords"] == 5
     assert status["lag"]["records"] == 0
     later = replace(carried_out(facts, decided(facts)), pods=(), now=NOW + timedelta(days=1))
-    assert (decided(later).apply, decided(later).status) == ((), None)
+    found = decided(later)
+    assert not found.apply
+    assert found.status is not None
+    assert (found.status["phase"], found.status["lag"]["records"]) == ("Completed", 0)
+    assert named(found.status, "CaughtUp") == ("True", "Level")
 
 
 def test_a_failed_job_says_why() -> None:
