@@ -52,9 +52,10 @@ def plant(node: BareCluster) -> Iterator[Plant]:
 
 def install(node: Cluster, reference: str) -> None:
     install_definition(node)
-    # A shorter poll, so that tests need not wait for what people would hardly notice.
+    # Shorter waits, so that tests need not wait for what people would hardly notice.
     manifest = OPERATOR.read_text().replace("s3sink:0.1.0", reference)
-    manifest = manifest.replace("args: [s3sink-operator]", "args: [s3sink-operator, --poll-interval=3, --grace=20]")
+    flags = "--poll-interval=3, --figures-interval=5, --grace=20"
+    manifest = manifest.replace("args: [s3sink-operator]", f"args: [s3sink-operator, {flags}]")
     node.kubectl("apply", "-f", "-", stdin=manifest)
     node.kubectl("--namespace", SYSTEM, "rollout", "status", "deployment/s3sink-operator", "--timeout=120s")
 
