@@ -18,13 +18,15 @@ class Secrets:
 
     def read(self, name: str) -> dict[str, str]:
         folder = Path(self.folder) / name
-        if not folder.is_dir():
+        # Kubernetes keeps the real files behind dot-dot names; the visible keys are links to them.
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        files = [f for f in found if f.is_file() and not f.name.startswith("..")]
+        # An optional mount of a Secret that does not exist is an empty folder.
+        if not files:
             raise FinalError(
-                f"Secret {name!r} is not mounted: create it, or give its folder with --secrets",
+                f"Secret {name!r} is not there or empty: create it, or give its folder with --secrets",
                 reason="SecretMissing",
             )
-        # Kubernetes keeps the real files behind dot-dot names; the visible keys are links to them.
-        files = [f for f in sorted(folder.iterdir()) if f.is_file() and not f.name.startswith("..")]
         return {f.name: _text(name, f) for f in files}
 
     def key(self, name: str, *keys: str) -> str:
