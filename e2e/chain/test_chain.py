@@ -175,7 +175,7 @@ def test_a_missing_secret_is_named_and_heals(world: World) -> None:
     world.make_bucket()
     world.produce(2_000)
     world.namespace.apply(world.sink())
-    message = named_within_a_minute(world, "SecretKeyMissing")
+    message = named_within_a_minute(world, "SecretMissing")
     assert "'s3'" in message
     world.namespace.apply(world.secret())
     world.settle(2_000, 240)
