@@ -6,15 +6,20 @@ whatever the spec says by then.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from s3sink_job.spec import Spec
+from s3sink_job.spec import Spec, columns_of
 
-EXTENSIONS = {"Json": ".jsonl", "Text": ".txt"}
+EXTENSIONS = {"Json": ".jsonl", "Text": ".txt", "Parquet": ".parquet"}
 CODEC_EXTENSIONS = {"None": "", "Gzip": ".gz", "Zstd": ".zst"}
-CONTENT_TYPES = {"Json": "application/x-ndjson", "Text": "text/plain; charset=utf-8"}
+CONTENT_TYPES = {
+    "Json": "application/x-ndjson",
+    "Text": "text/plain; charset=utf-8",
+    "Parquet": "application/vnd.apache.parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -25,9 +30,19 @@ class Encoding:
     meta: str
     key: str
     value: str
+    row_group_bytes: int = 64 * 2**20
+    dictionary: bool = True
+    statistics: bool = True
+    window: float | None = None
+    """Seconds of record time that an object may span, and whose multiples it may not cross."""
+    supplied: str = ""
+    """The columns that the spec asks for, as JSON; without any they are inferred."""
 
     @property
     def extension(self) -> str:
+        """The codec's is left out where the format compresses within: its readers ask the file."""
+        if self.format == "Parquet":
+            return EXTENSIONS[self.format]
         return EXTENSIONS[self.format] + CODEC_EXTENSIONS[self.codec]
 
     @property
@@ -38,13 +53,9 @@ class Encoding:
     @property
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
-        match self.meta:
-            case "Kafka":
-                return ("key", "value", "timestamp", "headers")
-            case "Quix":
-                return ("key", "value", "timestamp")
-            case _:
-                return ("value",)
+        columns = {"Kafka": ("key", "value", "timestamp", "headers"), "Quix": ("key", "value", "timestamp")}
+        wanted = columns.get(self.meta, ("value",))
+        return (*wanted, "timestamp") if self.window and "timestamp" not in wanted else wanted
 
     def to_doc(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,8 +69,18 @@ def encoding_of(spec: Spec) -> Encoding:
         meta=spec.format.columns.meta,
         key=spec.source.key.format,
         value=spec.source.value.format,
+        row_group_bytes=spec.format.parquet.row_group_bytes,
+        dictionary=spec.format.parquet.dictionary,
+        statistics=spec.format.parquet.statistics,
+        window=spec.flush.record_window,
+        supplied=_supplied(spec),
     )
 
 
 def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
     return Encoding(**doc)
+
+
+def _supplied(spec: Spec) -> str:
+    value = spec.source.value
+    return json.dumps(columns_of(value.schema)) if value.format == "Json" and value.schema else ""

@@ -95,6 +95,15 @@ def documents(kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str) -> tupl
     return sink, secrets
 
 
+def mounted(s3sink: Command, secrets: dict[str, Any]) -> Path:
+    folder = s3sink.folder / "mounted"
+    for name, data in secrets.items():
+        (folder / name).mkdir(parents=True)
+        for key, value in data.items():
+            (folder / name / key).write_text(value)
+    return folder
+
+
 @pytest.mark.slow
 def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
     s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str
@@ -146,13 +155,25 @@ def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
 
 
 @pytest.mark.slow
+def test_plan_prints_what_would_be_written_and_no_secret(
+    s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str
+) -> None:
+    kafka.create_topic(topic_name, partitions=2)
+    kafka.produce(topic_name, [(None, b"%d" % n, None, None) for n in range(500)])
+    sink, secrets = documents(kafka, s3, bucket, topic_name)
+    done = s3sink("plan", s3sink.write(sink), "--json", "--secrets", str(mounted(s3sink, secrets)))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["state"], sum(p["lag"] for p in found["partitions"])) == (None, 500)
+    assert s3.client().list_objects_v2(Bucket=bucket)["KeyCount"] == 0, "nothing is written"
+    for secret in (kafka.secure.password, s3.secret_key):
+        assert secret not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_check_says_line_by_line_what_is_wrong(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
     sink, secrets = documents(kafka, s3, "no-such-bucket", "no-such-topic")
-    folder = s3sink.folder / "mounted"
-    for name, data in secrets.items():
-        (folder / name).mkdir(parents=True)
-        for key, value in data.items():
-            (folder / name / key).write_text(value)
+    folder = mounted(s3sink, secrets)
     done = s3sink("check", s3sink.write(sink), "--secrets", str(folder))
     assert done.returncode == 2
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
@@ -160,6 +181,9 @@ def test_check_says_line_by_line_what_is_wrong(s3sink: Command, kafka: KafkaBrok
     assert "no-such-bucket" in failed[0]
     assert "create the bucket" in failed[0]
     assert "no-such-topic does not exist" in failed[1]
+    planned = s3sink("plan", s3sink.write(sink), "--secrets", str(folder))
+    assert planned.returncode == 2
+    assert planned.stderr.startswith("BucketMissing: ")
 
 
 def test_a_manifest_with_ten_mistakes_names_them_all_at_once(s3sink: Command) -> None:

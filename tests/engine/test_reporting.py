@@ -91,8 +91,8 @@ def test_health_is_that_of_the_loop_and_unknown_paths_say_what_there_is(drained:
 
 
 def test_the_terminal_line_says_how_far_it_is(drained: Driver) -> None:
-    assert "31 records in 4 objects" in line(drained.reporter)
-    assert "0 behind" in line(drained.reporter)
+    assert "31 records in 4 objects" in line(drained.reporter, 0.0)
+    assert "0 behind" in line(drained.reporter, 0.0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.errors import FinalError
-from s3sink_job.flush.contact import Contact, Topic, first_contact, follow, starting_offsets
+from s3sink_job.flush.contact import GIVEN_UP_AFTER, Contact, Topic, first_contact, follow, starting_offsets
 from s3sink_job.flush.manifest import Gap, GapReason, Manifest
 from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import Owner, PartitionState, State, TopicState, commit
@@ -147,6 +147,61 @@ def test_a_topic_that_vanished_keeps_its_offsets_until_it_is_known_to_be_another
 
     assert contact.state == state_of(5, 6)
     assert set(contact.problems) == {("orders", 0), ("orders", 1)}
+
+
+def vanished(
+    state: State, *, ends: dict[TopicPartition, int] | None = None, skip_lost: bool = True, since: float | None = None
+) -> Contact:
+    gone = {} if since is None else {"orders": since}
+    return follow(state, {"orders": None}, {}, ends or {}, skip_lost=skip_lost, now=LATER, gone=gone)
+
+
+def test_a_vanished_topic_of_a_pattern_is_reported_unless_told_to_skip() -> None:
+    contact = vanished(state_of(5), skip_lost=False, since=LATER - GIVEN_UP_AFTER)
+
+    assert contact.problems["orders", 0].reason == "TopicMissing"
+    assert contact.gaps == ()
+
+
+def test_a_vanished_topic_of_a_pattern_with_skip_and_nothing_unwritten_is_given_up_at_once() -> None:
+    contact = vanished(state_of(5), ends={("orders", 0): 5}, since=LATER)
+
+    assert (dict(contact.problems), contact.gaps, contact.state) == ({}, (), state_of(5))
+
+
+def test_what_a_vanished_topic_had_unwritten_is_a_gap_only_once_it_is_surely_gone() -> None:
+    ends = {("orders", 0): 9}
+    unsure = vanished(state_of(5), ends=ends, since=LATER - GIVEN_UP_AFTER + 1)
+    sure = vanished(state_of(5), ends=ends, since=LATER - GIVEN_UP_AFTER)
+
+    assert (set(unsure.problems), unsure.gaps) == ({("orders", 0)}, ())
+    assert sure.gaps == (Gap("orders", 1, 0, 5, 9, GapReason.TOPIC_DELETED, LATER),)
+    assert sure.problems == {}
+    again = vanished(_committed(sure), ends=ends, since=LATER - 2 * GIVEN_UP_AFTER)
+    assert (again.gaps, dict(again.problems)) == ((), {})
+
+
+def test_a_topic_that_only_may_not_be_seen_is_never_given_up() -> None:
+    contact = vanished(state_of(5), ends={("orders", 0): 9}, since=None)
+
+    assert contact.problems["orders", 0].reason == "TopicMissing"
+    assert contact.gaps == ()
+
+
+def test_a_given_up_topic_that_comes_back_is_read_from_its_beginning_under_new_names() -> None:
+    ends = {("orders", 0): 9}
+    state = _committed(vanished(state_of(5), ends=ends, since=LATER - GIVEN_UP_AFTER))
+
+    back = meet_kafka(state, Offsets(0, 3, 3), topic_id="id-2", known_ends=ends, skip_lost=True)
+
+    assert back.state.topics["orders"] == TopicState("id-2", 2, {0: PartitionState(0, 0, LATER)})
+    assert back.gaps == ()
+
+
+def test_first_contact_is_remembered_even_if_no_topic_was_there() -> None:
+    state = first_contact(State(owner=Owner("c", "ns", "sink")), {}, {}, NOW)
+
+    assert (state.contacted, dict(state.topics)) == (True, {})
 
 
 def test_retention_stops_the_partition_and_says_what_is_gone_unless_told_to_skip() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_job.flush.plan import Limits, Offsets, Plan, Reason, Rules, Watch, drained, make_plan, observe
+from s3sink_job.flush.cut import Limits
+from s3sink_job.flush.plan import Offsets, Plan, Reason, Rules, Watch, drained, make_plan, observe
 from s3sink_job.flush.state import PartitionState, State
 from tests.flush.examples import NOW, state_of
 
@@ -46,13 +47,16 @@ def test_the_records_rule_cuts_whole_objects_and_leaves_the_rest_for_later() -> 
 
 
 @pytest.mark.parametrize("records", [100, 300, 400, 700, 1_500])
-def test_a_backlog_longer_than_a_slice_still_gives_whole_objects(records: int) -> None:
-    limits = Limits(offsets_per_slice=1_000)
+def test_a_backlog_longer_than_a_flush_still_gives_whole_objects(records: int) -> None:
+    limits = Limits(bytes_per_task=1_000 * 1024)
     rules = replace(RULES, records=records)
 
-    (due,) = plan(state_of(0), 10_000, rules=rules, limits=limits).slices
+    backlog = plan(state_of(0), 10_000, rules=rules, limits=limits)
 
+    (due,) = backlog.slices
     assert (due.end - due.start) % records == 0
+    assert backlog.left == 10_000 - 10_000 % records - due.end
+    assert due.more == (backlog.left > 0)
 
 
 def test_the_interval_writes_a_quiet_topic_with_no_new_record() -> None:
@@ -68,6 +72,81 @@ def test_the_interval_writes_everything_and_not_whole_objects_only() -> None:
     (due,) = plan(state_of(0), 250, now=NOW + 60).slices
 
     assert (due.end, due.reason) == (250, Reason.INTERVAL)
+
+
+BYTES = replace(RULES, bytes=5_000)
+MEASURED = PartitionState(0, 0, NOW, written_per_offset=100.0, read_per_offset=200.0)
+
+
+def test_the_bytes_rule_cuts_whole_objects_by_what_earlier_ones_weighed() -> None:
+    """5,000 bytes are 50 offsets, of which 47 are planned: a measure that is a little off leaves no shred."""
+    assert plan(state_of(MEASURED), 46, rules=BYTES).slices == ()
+
+    (due,) = plan(state_of(MEASURED), 99, rules=BYTES).slices
+
+    assert (due.start, due.end, due.reason) == (0, 94, Reason.BYTES)
+
+
+def test_records_fill_an_object_first_where_they_are_small() -> None:
+    (due,) = plan(state_of(MEASURED), 250, rules=replace(BYTES, bytes=50_000)).slices
+
+    assert (due.end, due.reason) == (200, Reason.RECORDS)
+
+
+def test_the_bytes_of_a_partition_that_was_never_measured_make_nothing_due() -> None:
+    """A guess would cut objects of any size; the other rules bring the first measure."""
+    assert plan(state_of(0), 99, rules=replace(RULES, bytes=1)).slices == ()
+
+
+def test_a_record_larger_than_an_object_is_an_object() -> None:
+    (due,) = plan(state_of(MEASURED), 3, rules=replace(RULES, bytes=1)).slices
+
+    assert (due.end, due.reason) == (3, Reason.BYTES)
+
+
+ALIGNED = replace(RULES, interval=3600.0, aligned=900.0)
+HOUR = 1_000_800.0
+"""A multiple of 15 minutes and of an hour since 1970."""
+
+
+def test_aligned_writes_at_the_multiple_of_the_clock_and_everything() -> None:
+    state = state_of(PartitionState(0, 0, HOUR - 10))
+
+    waiting = plan(state, 5, now=HOUR - 1, rules=ALIGNED)
+    assert (waiting.slices, waiting.next_due) == ((), HOUR)
+    (due,) = plan(state, 5, now=HOUR, rules=ALIGNED).slices
+    assert (due.end, due.reason) == (5, Reason.ALIGNED)
+
+
+def test_aligned_leaves_what_came_after_the_multiple_for_the_next_one() -> None:
+    for flushed_at in (HOUR, HOUR + 3):
+        state = state_of(PartitionState(0, 5, flushed_at))
+
+        waiting = plan(state, 6, now=HOUR + 600, rules=ALIGNED)
+
+        assert (waiting.slices, waiting.next_due) == ((), HOUR + 900)
+
+
+def test_aligned_is_late_and_not_left_out_when_the_driver_was_away_at_the_time() -> None:
+    state = state_of(PartitionState(0, 0, HOUR - 10))
+
+    assert plan(state, 5, now=HOUR + 7, rules=ALIGNED).slices[0].reason == Reason.ALIGNED
+
+
+def test_of_interval_and_aligned_the_one_that_was_due_first_is_the_reason() -> None:
+    state = state_of(PartitionState(0, 0, HOUR - 10))
+    rules = replace(ALIGNED, interval=5.0)
+
+    assert plan(state, 5, now=HOUR + 1, rules=rules).slices[0].reason == Reason.INTERVAL
+
+
+def test_what_a_flush_left_over_of_what_was_due_is_due_at_once() -> None:
+    """Else a partition whose backlog is longer than a flush would get one flush an interval."""
+    left = PartitionState(0, 50, flushed_at=NOW, waiting_since=NOW - 60)
+
+    (due,) = plan(state_of(left), 60, now=NOW + 1).slices
+
+    assert (due.start, due.end, due.reason) == (50, 60, Reason.INTERVAL)
 
 
 def test_an_idle_hour_does_not_make_the_next_record_due_at_once() -> None:
@@ -153,7 +232,7 @@ def test_the_partition_that_waited_longest_goes_first_when_there_are_too_many() 
     young, old = PartitionState(0, 0, NOW - 100), PartitionState(0, 0, NOW - 200)
     both = {("orders", 0): Offsets(0, 9, 9), ("orders", 1): Offsets(0, 9, 9)}
 
-    result = make_plan(state_of(young, old), both, Watch(), RULES, NOW, Limits(slices=1))
+    result = make_plan(state_of(young, old), both, Watch(), RULES, NOW, Limits(partitions=1))
 
     assert [s.partition for s in result.slices] == [1]
     assert result.next_due == NOW
@@ -165,8 +244,13 @@ def test_the_generation_of_a_topic_is_in_its_slices() -> None:
     assert due.generation == 3
 
 
+sizes = st.none() | st.floats(0.001, 5_000, allow_nan=False)
 partition_states = st.builds(
-    PartitionState, st.just(0), st.integers(0, 500), st.floats(NOW - 100, NOW, allow_nan=False)
+    PartitionState,
+    *(st.just(0), st.integers(0, 500), st.floats(NOW - 100, NOW, allow_nan=False)),
+    waiting_since=st.none() | st.floats(NOW - 300, NOW - 100, allow_nan=False),
+    written_per_offset=sizes,
+    read_per_offset=sizes,
 )
 lengths = st.lists(st.integers(0, 200), min_size=3, max_size=3)
 situations = st.lists(st.tuples(partition_states, lengths), min_size=1, max_size=6)
@@ -174,11 +258,20 @@ rules_drawn = st.builds(
     Rules,
     records=st.integers(1, 300),
     interval=st.floats(0.1, 200, allow_nan=False),
+    bytes=st.none() | st.integers(1, 100_000),
+    aligned=st.none() | st.floats(0.1, 200, allow_nan=False),
     drain_to=st.none()
     | st.dictionaries(st.tuples(st.just("orders"), st.integers(0, 5)), st.tuples(st.just(1), st.integers(0, 900))),
 )
 limits_drawn = st.builds(
-    Limits, offsets_per_slice=st.integers(1, 200), slices=st.integers(1, 4), objects=st.integers(1, 50)
+    Limits,
+    parallel=st.integers(1, 5),
+    bytes_per_task=st.integers(1, 500_000),
+    bytes_per_second=st.none() | st.integers(1, 10_000),
+    partitions=st.integers(1, 4),
+    objects=st.integers(1, 50),
+    pieces=st.integers(1, 4),
+    smallest=st.integers(1, 50_000),
 )
 holds_drawn = st.dictionaries(
     st.tuples(st.just("orders"), st.integers(0, 5)), st.floats(NOW - 50, NOW + 50, allow_nan=False)
@@ -205,14 +298,13 @@ def test_no_plan_ever_reads_what_is_gone_unstable_written_or_held(
 
     result = make_plan(state, looked, Watch(held_until=holds), rules, NOW, limits)
 
-    assert len({s.at for s in result.slices}) == len(result.slices) <= limits.slices
+    reached = {at: state.offset(*at) for at in looked}
     for due in result.slices:
         offsets = looked[due.at]
-        assert due.start == state.offset(*due.at)
+        assert due.start == reached[due.at]
         assert offsets.earliest <= due.start < due.end <= offsets.stable
-        assert due.end - due.start <= max(limits.offsets_per_slice, rules.records)
-    objects = sum(-(-(s.end - s.start) // rules.records) for s in result.slices)
-    assert objects <= limits.objects
+        reached[due.at] = due.end
+    assert len({s.at for s in result.slices}) <= limits.partitions
     for due in result.slices:
         assert holds.get(due.at, 0.0) <= NOW
         if rules.drain_to is not None:
@@ -239,8 +331,7 @@ def test_whatever_is_behind_is_due_at_the_time_the_plan_names(
         }
         assert all(end <= state.offset(*at) for at, end in readable.items())
     else:
-        # A hair later, since adding and taking away floats does not give the same again.
-        assert make_plan(state, looked, watch, rules, first.next_due + 1e-6, limits).slices
+        assert make_plan(state, looked, watch, rules, first.next_due, limits).slices
 
 
 @given(situations, rules_drawn, limits_drawn)
@@ -258,7 +349,7 @@ def test_carrying_out_plans_one_after_another_reaches_the_end_without_hole_or_ov
         for due in slices:
             assert due.start == covered[due.at]
             covered[due.at] = due.end
-        state = state_of(*(PartitionState(0, covered["orders", n], NOW) for n in range(len(drawn))))
+        state = state_of(*(replace(at, offset=covered["orders", n]) for n, (at, _) in enumerate(drawn)))
 
     for at, offsets in looked.items():
         if offsets.earliest <= covered[at]:

@@ -33,7 +33,9 @@ texts = st.text(max_size=20)
 counts = st.integers(0, 2**63 - 1)
 times = st.floats(0, 1e11, allow_nan=False)
 gaps = st.builds(Gap, texts, counts, counts, counts, counts, texts, times)
-partitions = st.dictionaries(st.integers(0, 99), st.builds(PartitionState, counts, counts, times), max_size=3)
+sizes = st.none() | st.floats(0, 1e9, allow_nan=False)
+partition_states = st.builds(PartitionState, counts, counts, times, st.none() | times, sizes, sizes)
+partitions = st.dictionaries(st.integers(0, 99), partition_states, max_size=3)
 states = st.builds(
     State,
     owner=st.builds(Owner, texts, texts, texts, texts),
@@ -43,6 +45,7 @@ states = st.builds(
     flush=counts,
     last=st.none() | texts,
     publishing=st.none() | texts,
+    contacted=st.booleans(),
     topics=st.dictionaries(texts, st.builds(TopicState, texts, counts, partitions), max_size=3),
     totals=st.builds(Totals, counts, counts, counts, counts, counts, counts),
     recent_gaps=st.lists(gaps, max_size=3).map(tuple),
@@ -52,7 +55,9 @@ objects = st.builds(
     *(texts, texts, st.lists(texts, max_size=3).map(tuple), texts, counts, counts, counts, counts, counts, counts),
 )
 slices = st.builds(
-    SliceEntry, texts, counts, counts, counts, counts, texts, counts, st.lists(counts, max_size=3).map(tuple)
+    SliceEntry,
+    *(texts, counts, counts, counts, counts, texts, counts, st.lists(counts, max_size=3).map(tuple)),
+    *(counts, counts, st.booleans()),
 )
 manifests = st.builds(
     Manifest,
@@ -173,6 +178,66 @@ def test_the_state_stays_small_however_much_is_lost() -> None:
     assert len(state.recent_gaps) == RECENT_GAPS
     assert state.recent_gaps[-1] == gap(49, 50)
     assert state.totals.gaps == state.totals.gap_offsets == 50
+
+
+def test_a_flush_measures_its_partition_and_a_short_one_changes_little() -> None:
+    def flushed(state: State, start: int, end: int, written: int, read: int) -> State:
+        entry = replace(slice_entry(start, end), bytes=written, read=read)
+        return commit(state, manifest(state.flush + 1, after=state, slices=(entry,)))
+
+    first = flushed(state_of(0), 0, 10, 500, 1_000)
+    at = first.topics["orders"].partitions[0]
+    assert (at.written_per_offset, at.read_per_offset) == (50.0, 100.0)
+
+    one = flushed(first, 10, 11, 5_000, 10_000).topics["orders"].partitions[0]
+    assert one.written_per_offset == pytest.approx(55, abs=0.1)
+
+    many = flushed(first, 10, 1_000_010, 7_000_000, 9_000_000).topics["orders"].partitions[0]
+    assert many.written_per_offset == pytest.approx(7, abs=0.1)
+    assert many.read_per_offset == pytest.approx(9, abs=0.1)
+
+
+def test_a_flush_without_records_measures_nothing() -> None:
+    known = PartitionState(0, 5, NOW, None, 3.0, 4.0)
+
+    at = commit(state_of(known), manifest(slices=(slice_entry(5, 9),))).topics["orders"].partitions[0]
+
+    assert (at.written_per_offset, at.read_per_offset) == (3.0, 4.0)
+
+
+def test_what_a_flush_leaves_of_what_was_due_has_waited_as_long_as_before() -> None:
+    cut_short = replace(slice_entry(5, 9), more=True)
+
+    state = commit(state_of(5), manifest(slices=(cut_short,)))
+    at = state.topics["orders"].partitions[0]
+    assert (at.flushed_at, at.waiting_since) == (NOW + 5, NOW)
+
+    again = commit(state, manifest(2, after=state, slices=(replace(cut_short, start=9, end=12),)))
+    assert again.topics["orders"].partitions[0].waiting_since == NOW
+
+    level = commit(again, manifest(3, after=again, slices=(slice_entry(12, 13),)))
+    assert level.topics["orders"].partitions[0].waiting_since is None
+
+
+def test_several_slices_of_a_partition_wait_only_if_the_last_one_does() -> None:
+    both = (replace(slice_entry(5, 9), more=True), slice_entry(9, 12))
+
+    at = commit(state_of(5), manifest(slices=both)).topics["orders"].partitions[0]
+
+    assert (at.offset, at.waiting_since) == (12, None)
+
+
+def test_a_state_and_a_manifest_from_before_sizes_were_measured_are_read() -> None:
+    doc = json.loads(state_of(5).to_json())
+    for name in ("waiting_since", "written_per_offset", "read_per_offset"):
+        del doc["topics"]["orders"]["partitions"]["0"][name]
+    assert state_from_json(json.dumps(doc).encode(), WHERE) == state_of(5)
+
+    flush = manifest(slices=(slice_entry(5, 9),))
+    doc = json.loads(flush.to_json())
+    for name in ("bytes", "read", "more"):
+        del doc["slices"][0][name]
+    assert manifest_from_json(json.dumps(doc).encode(), WHERE) == flush
 
 
 REFUSED = {

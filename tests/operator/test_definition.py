@@ -106,7 +106,7 @@ def test_people_see_what_they_ask_for_first() -> None:
     assert [n for n, p in columns.items() if not p] == [
         *("State", "Ready", "Lag", "Last Flush", "Retries", "Restarts", "Age"),
     ]
-    assert [n for n, p in columns.items() if p] == ["Topics", "Bucket", "Format"]
+    assert [n for n, p in columns.items() if p] == ["Topics", "Pattern", "Bucket", "Format"]
     names = definition()["spec"]["names"]
     assert (names["shortNames"], names["categories"]) == (["s3s"], ["all"])
     assert VERSION["subresources"]["scale"]["specReplicasPath"] == ".spec.spark.executor.instances"

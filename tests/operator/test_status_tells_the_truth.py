@@ -37,6 +37,17 @@ def test_a_driver_that_reports_is_ready() -> None:
     assert status["observedGeneration"] == 3
 
 
+def test_a_group_that_others_use_shows_beside_a_sink_that_is_well() -> None:
+    told = report()
+    refused = condition("OffsetsPublished", False, "GroupInUse", "the group orders-s3 has active members: billing")
+    told.document["conditions"].append(refused)
+    facts = running(report=told)
+    status = status_of(facts)
+    assert (status["phase"], named(status, "OffsetsPublished")) == ("Running", ("False", "GroupInUse"))
+    assert ("Warning", "GroupInUse") in [(e.type, e.reason) for e in decided(facts).events]
+    assert "OffsetsPublished" not in [c["type"] for c in status_of(running())["conditions"]]
+
+
 @pytest.mark.parametrize("age", [46.0, 3600.0])
 def test_a_report_that_is_too_old_is_never_green(age: float) -> None:
     status = status_of(running(report=report(age=age), report_problem="timed out"))

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3sink_job.engine import driver, publish, write
+from s3sink_job.engine import driver, held, publish, write
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.job import JobFailed
 from s3sink_job.engine.write import SliceResult, WriteTask, result_from_json
 from s3sink_job.engine.writing import Writing
 from s3sink_job.errors import FencedError, S3SinkError
 from s3sink_job.flush.contact import Topic
+from s3sink_job.flush.cut import Limits
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State
@@ -33,6 +34,8 @@ TOPIC = "t"
 RECORDS = 3
 INTERVAL = 10.0
 IDLE_AT = "the end of a step"
+LIMITS = Limits(parallel=3, smallest=1)
+"""Even a few records are cut into several slices, wherever they are more than one object."""
 BATCH = 2
 """Rows a task reads at once, so that much can happen to the topic while it reads."""
 
@@ -141,6 +144,7 @@ class ModelDriver(Driver):
             clock=lambda: world.now,
         )
         self.world, self.line = world, line
+        self.limits = LIMITS
         self._writing = self.writing(**vars(self._writing))
         self._writing.world, self._writing.line = world, line
         BUCKETS[line.name] = ModelClient(world.store, lambda *request: world.request(line, *request))
@@ -192,6 +196,7 @@ def model_parts(world: World) -> Iterator[None]:
         patch.setattr(write, "open_bucket", model_bucket)
         patch.setattr(driver, "probe", lambda bucket, folder: fault)
         patch.setattr(driver, "backoff", lambda retries, attempts: 1.0)
+        patch.setattr(held, "holding", lambda admin, partitions: [])
         patch.setattr(publish, "ThreadPool", OneByOne)
         patch.setattr(logs.log, "disabled", True)
         yield

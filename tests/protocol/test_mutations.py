@@ -127,6 +127,27 @@ class SkipsFailedSlices(ModelWriting):
         ]
 
 
+class KeepsWhatDoesNotJoin(ModelWriting):
+    """Commits a slice though an earlier one of its partition stopped short."""
+
+    def keep_committable(self, *arguments: Any) -> list[SliceResult]:
+        return self.keep_current(*arguments)
+
+
+class StepsOverHoles(Books):
+    """Does not ask whether slices begin where the partition is."""
+
+    def commit(self, state: State, manifest: Manifest) -> State:
+        self.ledger.put_manifest(manifest)
+        reached: dict[int, int] = {}
+        joined = []
+        for part in manifest.slices:
+            start = reached.get(part.partition, state.offset(part.topic, part.partition))
+            joined.append(replace(part, start=start))
+            reached[part.partition] = part.end
+        return self.swap(commit(state, replace(manifest, slices=tuple(joined))))
+
+
 def one_generation(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
     """A topic made anew without new names."""
     made = remake(state, topic, topic_id, starts, now)
@@ -152,6 +173,7 @@ BROKEN = [
     ((NotesBeforeItPublishes,), Setting(), "in no object"),
     ((LeavesPublishingToOthers,), Setting(), "in no object|never gets level"),
     ((GivesUpLostUploads,), Setting(often=("life_cycle",)), "in no object"),
+    ((KeepsWhatDoesNotJoin, StepsOverHoles), Setting(), "in no object|nobody counted"),
     ((SkipsFailedSlices,), Setting(), "in no object|nobody counted"),
 ]
 

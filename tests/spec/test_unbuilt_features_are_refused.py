@@ -13,15 +13,12 @@ WANTED = {
     "spec.run": "Scheduled",
     "spec.mode": "FullRefresh",
     "spec.reset": {"nonce": "1"},
-    "spec.source.topicPattern": "a.*",
-    "spec.source.maxBytesPerSecond": "50Mi",
-    "spec.source.publishOffsetsTo": "group",
     "spec.source.key.format": "Avro",
     "spec.source.key.schemaRegistry": {"url": "http://r"},
     "spec.source.key.schema": "{}",
     "spec.source.value.format": "Protobuf",
     "spec.source.value.schemaRegistry": {"url": "http://r"},
-    "spec.source.value.schema": "{}",
+    "spec.source.value.schema": '{"type": "object", "properties": {"a": {"type": "integer"}}}',
     "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
     "spec.destination.encryption.type": "CustomerKey",
     "spec.layout.partitionBy": [{"type": "Topic"}],
@@ -37,9 +34,6 @@ WANTED = {
     "spec.format.csv.header": False,
     "spec.format.csv.delimiter": ";",
     "spec.format.csv.quote": "All",
-    "spec.format.parquet.rowGroupBytes": "32Mi",
-    "spec.format.parquet.dictionary": False,
-    "spec.format.parquet.statistics": False,
     "spec.format.columns.meta": "Airbyte",
     "spec.format.columns.flatten": True,
     "spec.format.envelope.enabled": True,
@@ -49,9 +43,6 @@ WANTED = {
     "spec.format.envelope.metadata": False,
     "spec.format.schemaEvolution.mode": "Full",
     "spec.format.schemaEvolution.onChange": "Roll",
-    "spec.flush.bytes": "500Mi",
-    "spec.flush.aligned": "15m",
-    "spec.flush.recordWindow": "1h",
     "spec.nullValues": "Skip",
     "spec.transform": {"where": "a > 0"},
     "spec.routes": ROUTE,
@@ -72,17 +63,13 @@ BESIDE = {
     "spec.format.csv.header": {"spec.format.type": "Csv"},
     "spec.format.csv.delimiter": {"spec.format.type": "Csv"},
     "spec.format.csv.quote": {"spec.format.type": "Csv"},
-    "spec.format.parquet.rowGroupBytes": {"spec.format.type": "Parquet"},
-    "spec.format.parquet.dictionary": {"spec.format.type": "Parquet"},
-    "spec.format.parquet.statistics": {"spec.format.type": "Parquet"},
     "spec.errors.records": {"spec.errors.deadLetter": {"topic": "dlq"}},
 }
 
 
 @pytest.mark.parametrize("row", NOT_BUILT, ids=lambda row: row.path)
 def test_what_is_not_built_is_refused_by_name(row):
-    document = minimal() if row.path != "spec.source.topicPattern" else drop(minimal(), "spec.source.topics")
-    document = put(document, row.path, WANTED[row.path])
+    document = put(minimal(), row.path, WANTED[row.path])
     for path, value in BESIDE.get(row.path, {}).items():
         document = put(document, path, value)
     with everything_built():
@@ -107,17 +94,15 @@ def test_no_row_names_a_field_that_the_resource_lacks():
     assert len(NOT_BUILT) == len(WANTED)
 
 
-def test_the_default_format_says_that_it_is_the_default():
-    assert errors_of(drop(minimal(), "spec.format")) == {
-        "spec.format.type": "Parquet, the default, is not built yet; set Json or Text"
-    }
-    explicit = put(minimal(), "spec.format.type", "Parquet")
-    assert errors_of(explicit) == {"spec.format.type": "Parquet is not built yet; set Json or Text"}
+def test_the_default_format_takes_its_own_codecs():
+    assert errors_of(drop(minimal(), "spec.format")) == {}
+    for codec in ("None", "Snappy", "Gzip", "Zstd", "Lz4", "Brotli"):
+        assert errors_of(put(drop(minimal(), "spec.format"), "spec.format.compression.codec", codec)) == {}
 
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    for path in ("spec.run", "spec.flush.bytes", "spec.routes", "spec.layout.hiveStyle"):
+    for path in ("spec.run", "spec.transform", "spec.routes", "spec.layout.hiveStyle"):
         assert "not built yet; " in errors[path]
 
 
@@ -133,6 +118,7 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.source.startingOffsets", {"position": "Timestamp", "timestamp": "2026-01-01T00:00:00Z"}),
         ("spec.source.onDataLoss", "Skip"),
         ("spec.source.isolation", "ReadUncommitted"),
+        ("spec.source.publishOffsetsTo", "orders-s3"),
         ("spec.source.value.format", "Bytes"),
         ("spec.source.propertiesFrom", [{"secretRef": {"name": "a"}}]),
         ("spec.destination.encryption", {"type": "KMS", "keyId": "k"}),
@@ -143,6 +129,8 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.format.columns", {"meta": "Kafka"}),
         ("spec.format.columns", {"meta": "Quix"}),
         ("spec.flush", {"records": 5, "interval": "10s"}),
+        ("spec.flush", {"bytes": "500Mi", "aligned": "15m", "recordWindow": "1h"}),
+        ("spec.source.maxBytesPerSecond", "50Mi"),
         ("spec.spark", {"driver": {"cores": 2}, "conf": {"spark.sql.session.timeZone": "UTC"}, "image": "x"}),
     ],
 )

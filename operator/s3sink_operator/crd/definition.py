@@ -92,6 +92,7 @@ _COLUMNS: tuple[tuple[str, str, str, int, str], ...] = (
     ("Restarts", "integer", ".status.driver.restarts", 0, "Restarts of the driver."),
     ("Age", "date", ".metadata.creationTimestamp", 0, "When the resource was made."),
     ("Topics", "string", ".spec.source.topics", 1, "The topics it copies."),
+    ("Pattern", "string", ".spec.source.topicPattern", 1, "The pattern that names the topics instead."),
     ("Bucket", "string", ".spec.destination.bucket", 1, "The bucket it copies them to."),
     ("Format", "string", ".spec.format.type", 1, "The format of the objects."),
 )

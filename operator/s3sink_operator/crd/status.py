@@ -33,7 +33,7 @@ def _list(description: str, most: int, item: dict[str, Any]) -> dict[str, Any]:
 _CONDITION = _object(
     "One aspect of the sink's state.",
     {
-        "type": _text("Accepted, Ready, LastFlushSucceeded, ExactlyOnce or CaughtUp.", 64),
+        "type": _text("Accepted, Ready, LastFlushSucceeded, ExactlyOnce, CaughtUp or OffsetsPublished.", 64),
         "status": {"type": "string", "enum": ["True", "False", "Unknown"], "description": "Whether it holds."},
         "reason": _text("Why, as one stable word.", 128),
         "message": _text("Why, for people, and what to do.", 4096),
@@ -54,7 +54,9 @@ STATUS: dict[str, Any] = _object(
             "enum": ["Pending", "Starting", "Running", "Paused", "Stopped", "Completed", "Degraded", "Failed"],
             "description": "What the sink is doing, in one word; the conditions say more.",
         },
-        "conditions": _list("Accepted, Ready, LastFlushSucceeded, ExactlyOnce and CaughtUp.", 16, _CONDITION)
+        "conditions": _list(
+            "Accepted, Ready, LastFlushSucceeded, ExactlyOnce, CaughtUp and OffsetsPublished.", 16, _CONDITION
+        )
         | {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         "flush": _object(
             "The last flush, and the sums since the sink's first start.",

@@ -11,6 +11,8 @@ from s3sink_operator.model import Document, Event
 
 ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP = "Accepted", "Ready", "LastFlushSucceeded", "ExactlyOnce", "CaughtUp"
 TYPES = (ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP)
+OFFSETS = "OffsetsPublished"
+"""Only of sinks that publish their offsets."""
 _LONGEST = 4096
 # Reasons that tell of something a person asked for, or that passes by itself.
 _EXPECTED = frozenset(

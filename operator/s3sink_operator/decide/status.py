@@ -18,6 +18,7 @@ from s3sink_operator.decide.conditions import (
     CAUGHT_UP,
     EXACT,
     FLUSHED,
+    OFFSETS,
     READY,
     TYPES,
     Condition,
@@ -47,7 +48,10 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
         READY: ready,
         **_reported(seen, status, ready, over=phase == "Completed"),
     }
-    conditions = [found[type].document(find(status, type), observed.now, generation) for type in TYPES]
+    if (told := find(seen, OFFSETS)) is not None:
+        found[OFFSETS] = read(told)
+    types = [type for type in (*TYPES, OFFSETS) if type in found]
+    conditions = [found[type].document(find(status, type), observed.now, generation) for type in types]
     new: dict[str, Any] = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
     new |= _figures(seen, status)
     if phase == "Completed" and "lag" in status:

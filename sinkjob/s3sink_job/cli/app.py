@@ -80,6 +80,20 @@ def check(file: File, secrets: SecretsFolder = None) -> None:
 
 
 @app.command()
+def plan(
+    file: File,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    secrets: SecretsFolder = None,
+) -> None:
+    """Shows what would be written now and why, and writes nothing. Exit code 2 if that cannot be said."""
+    from s3sink_job.cli.planning import plan_sink
+
+    with opened(file, secrets) as given:
+        good = plan_sink(given, as_json=as_json)
+    raise typer.Exit(0 if good else 2)
+
+
+@app.command()
 def verify(
     file: File,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -101,7 +115,7 @@ def gc(
     secrets: SecretsFolder = None,
 ) -> None:
     """Aborts uploads in the topics' folders that no sink's state is about to complete."""
-    from s3sink_job.engine.gc import orphans
+    from s3sink_job.engine.gc import orphans, topics_of
 
     try:
         age = timedelta(seconds=parse_duration(older_than))
@@ -111,7 +125,8 @@ def gc(
     with opened(file, secrets) as given:
         bucket = given.bucket()
         bucket.check()
-        for upload in orphans(bucket, given.sink.spec.destination, given.sink.spec.source.topics, age):
+        topics = topics_of(bucket, given.folder, given.sink.spec.source.topics)
+        for upload in orphans(bucket, given.sink.spec.destination, topics, age):
             typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
             if not dry_run:
                 bucket.abort_upload(upload.key, upload.upload_id)

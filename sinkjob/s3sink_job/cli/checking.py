@@ -23,11 +23,11 @@ from s3sink_job.stores.bucket import Bucket
 
 def check_sink(given: Opened) -> bool:
     good = True
-    with _spark(given) as spark:
+    with spark_of(given) as spark:
         findings = check(
             given.sink,
             given.bucket,
-            lambda bucket: _ledger(given, bucket),
+            lambda bucket: ledger_of(given, bucket),
             lambda: Admin(spark._jvm, connection(given.sink.spec.source, given.secrets)),
         )
         for finding in findings:
@@ -40,22 +40,22 @@ def verify_sink(given: Opened, *, as_json: bool) -> bool:
     bucket = given.bucket()
     bucket.check()
     properties = connection(given.sink.spec.source, given.secrets)
-    with _spark(given) as spark:
+    with spark_of(given) as spark:
         admin = Admin(spark._jvm, properties)
-        report = verify(given.sink, given.secrets, bucket, _ledger(given, bucket), spark, admin, properties)
+        report = verify(given.sink, given.secrets, bucket, ledger_of(given, bucket), spark, admin, properties)
         admin.close()
     typer.echo(json.dumps(report.to_doc(), indent=1) if as_json else _words(report))
     return report.ok
 
 
-def _ledger(given: Opened, bucket: Bucket) -> Ledger:
+def ledger_of(given: Opened, bucket: Bucket) -> Ledger:
     metadata = given.sink.metadata
     owner = Owner(cluster_id(), metadata.namespace, metadata.name, metadata.uid)
     return Ledger(bucket, given.folder, owner, conditional=True)
 
 
 @contextmanager
-def _spark(given: Opened) -> Iterator[SparkSession]:
+def spark_of(given: Opened) -> Iterator[SparkSession]:
     session = start_session(given.sink.spec, f"{given.sink.metadata.name}-check")
     try:
         yield session

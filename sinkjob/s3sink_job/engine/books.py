@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import publish
+from s3sink_job.engine.schemas import Schemas
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.errors import FinalError, ProtocolError
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
@@ -16,6 +17,7 @@ from s3sink_job.flush.state import State, commit, published
 class Books:
     def __init__(self, ledger: Ledger, state: State, clock: Callable[[], float] = time.time) -> None:
         self.ledger = ledger
+        self.schemas = Schemas(ledger)
         self.clock = clock
         self._state: State | None = state
         self.unnoted = False
@@ -85,6 +87,7 @@ class Books:
             objects=tuple(o for r in results for o in r.objects),
             gaps=gaps,
             replaces=replaces,
+            schemas=self.schemas.learned(state, results),
         )
 
 
@@ -94,4 +97,8 @@ def _entry(result: SliceResult) -> SliceEntry:
         *(part.topic, part.generation, part.partition, part.start, result.end, part.reason),
         rows=sum(o.rows for o in result.objects),
         skipped=result.skipped,
+        bytes=sum(o.bytes for o in result.objects),
+        # A slice that stopped short had read on: that would not be a measure.
+        read=result.read_bytes if result.failure is None else 0,
+        more=part.more or result.end < part.end,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.kafka.admin import Admin
+from s3sink_job.kafka.groups import refuse_members
 from s3sink_job.spec import S3Sink
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.probe import probe
@@ -72,8 +73,11 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Find
     source = sink.spec.source
     try:
         admin = open_admin()
-        topics = admin.describe(source.topics)
+        names = sorted(admin.matching(source.topic_pattern)) if source.topic_pattern else source.topics
+        topics = admin.describe(names)
         yield Finding("kafka", True, f"{source.bootstrap_servers} answers")
+        if source.topic_pattern:
+            yield Finding("topics", bool(names), f"{len(names)} match {source.topic_pattern!r}")
         for name, topic in topics.items():
             if topic is None:
                 yield Finding("topic", False, f"{name} does not exist")
@@ -81,5 +85,8 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Find
             offsets = admin.offsets([(name, p) for p in topic.partitions], committed=False)
             count = sum(o.end - o.earliest for o in offsets.values())
             yield Finding("topic", True, f"{name} has {len(topic.partitions)} partitions and {count} offsets")
+        if source.publish_offsets_to is not None:
+            refuse_members(admin, source.publish_offsets_to)
+            yield Finding("group", True, f"nobody consumes with {source.publish_offsets_to}")
     except S3SinkError as error:
         yield Finding("kafka", False, f"{error.reason}: {error}")

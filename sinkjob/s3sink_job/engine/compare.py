@@ -7,7 +7,7 @@ encoded, and compares with the bytes in the bucket, object by object. Memory hol
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,20 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.encoding import Encoding, encoding_from_doc
-from s3sink_job.errors import S3SinkError
+from s3sink_job.engine.contents import Unreadable, difference, read_rows, rows_as
 from s3sink_job.flush.manifest import ObjectEntry
-from s3sink_job.formats.compression import decompress
-from s3sink_job.records.decode import decode
+from s3sink_job.records.groups import groups_of
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 
 MOST_FINDINGS = 20
-
-
-class Unreadable(S3SinkError):
-    """An object whose bytes are not what its name says."""
 
 
 @dataclass(frozen=True)
@@ -85,90 +80,103 @@ class CompareTask:
 
 
 @dataclass
+class Queue:
+    """The objects of one group, and the records read so far of the first of them."""
+
+    objects: deque[tuple[ObjectEntry, Encoding]] = field(default_factory=deque)
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+
+
+@dataclass
 class PartitionWalk:
     at: tuple[str, int]
     expected: Expected
     bucket: Bucket
     tally: Tally = field(default_factory=Tally)
-    _index: int = 0
-    _batches: list[pa.RecordBatch] = field(default_factory=list)
+    _queues: dict[tuple[str, ...], Queue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for entry, encoding in self.expected.objects:
+            queue = self._queues.setdefault(entry.group, Queue())
+            queue.objects.append((entry, encoding_from_doc(encoding)))
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Cuts the batch at the ends of objects; what lies between two objects must be left out on purpose."""
-        while batch.num_rows:
-            if self._index == len(self.expected.objects):
-                self._uncovered(batch)
-                return
-            entry, _ = self.expected.objects[self._index]
-            offsets = batch.column("offset")
-            before = pc.sum(pc.less(offsets, entry.first)).as_py() or 0
-            self._uncovered(batch.slice(0, before))
+        """What belongs to no object must have been left out on purpose."""
+        if self.expected.left_out:
+            skip = pa.array(sorted(self.expected.left_out), pa.int64())
+            batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=skip)))
+        # How records were grouped may have changed from flush to flush: each window length sorts its own.
+        for window in sorted({e.window for q in self._queues.values() for _, e in q.objects}, key=lambda w: w or 0):
+            batch = self._take_grouped(batch, window)
+        self._uncovered(batch)
+
+    def _take_grouped(self, batch: pa.RecordBatch, window: float | None) -> pa.RecordBatch:
+        """Gives the records to the objects that were made with this window; returns those nobody took."""
+        left = []
+        for group, mine in _split(batch, window):
+            queue = self._queues.get(group)
+            left.append(mine if queue is None else self._take_queued(queue, mine))
+        return pa.concat_batches(left) if left else batch
+
+    def _take_queued(self, queue: Queue, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Cuts the batch at the ends of objects."""
+        between = []
+        while batch.num_rows and queue.objects:
+            entry, _ = queue.objects[0]
+            before = pc.sum(pc.less(batch.column("offset"), entry.first)).as_py() or 0
+            between.append(batch.slice(0, before))
             batch = batch.slice(before)
             inside = pc.sum(pc.less_equal(batch.column("offset"), entry.last)).as_py() or 0
             if inside:
-                self._batches.append(batch.slice(0, inside))
+                queue.batches.append(batch.slice(0, inside))
             if inside == batch.num_rows:
-                return
+                batch = batch.slice(inside)
+                break
             batch = batch.slice(inside)
-            self._judge()
+            self._judge(queue)
+        return pa.concat_batches([*between, batch])
 
     def end(self) -> None:
-        while self._index < len(self.expected.objects):
-            self._judge()
+        for queue in self._queues.values():
+            while queue.objects:
+                self._judge(queue)
 
     def _uncovered(self, batch: pa.RecordBatch) -> None:
         for offset in batch.column("offset").to_pylist():
-            if offset not in self.expected.left_out:
-                self.tally.missing += 1
-                self.tally.find(f"{self.at[0]}-{self.at[1]} offset {offset}: in Kafka, in no object")
+            self.tally.missing += 1
+            self.tally.find(f"{self.at[0]}-{self.at[1]} offset {offset}: in Kafka, in no object")
 
-    def _judge(self) -> None:
-        entry, encoding = self.expected.objects[self._index]
-        self._index += 1
-        lines = self._lines(encoding_from_doc(encoding))
-        self._batches = []
+    def _judge(self, queue: Queue) -> None:
+        entry, encoding = queue.objects.popleft()
+        batches, queue.batches = queue.batches, []
+        count = sum(b.num_rows for b in batches)
         try:
-            found = read_lines(self.bucket, entry, encoding_from_doc(encoding))
+            found = read_rows(self.bucket, entry, encoding)
         except Unreadable as error:
-            self.tally.missing += len(lines)
+            self.tally.missing += count
             self.tally.find(str(error))
             return
         if found is None:
-            self.tally.missing += len(lines)
-            self.tally.find(f"{entry.key}: not in the bucket, {len(lines)} records missing")
+            self.tally.missing += count
+            self.tally.find(f"{entry.key}: not in the bucket, {count} records missing")
             return
-        self.tally.records += len(found)
-        if found == lines:
+        self.tally.records += found.num_rows
+        wanted = rows_as(found, batches, encoding, self.at[0])
+        if wanted.equals(found):
             return
-        wanted, there = Counter(lines), Counter(found)
-        missing, extra = sum((wanted - there).values()), sum((there - wanted).values())
-        if self.expected.compacted and not missing and len(found) == entry.rows:
+        missing, extra = difference(wanted, found)
+        if self.expected.compacted and not missing and found.num_rows == entry.rows:
             return
         self.tally.missing += missing
         self.tally.duplicates += extra
         order = "" if missing or extra else ", in another order"
         self.tally.find(f"{entry.key}: {missing} records missing, {extra} that should not be there{order}")
 
-    def _lines(self, encoding: Encoding) -> list[bytes]:
-        lines: list[bytes] = []
-        for batch in self._batches:
-            kept = batch
-            if self.expected.left_out:
-                skip = pa.array(sorted(self.expected.left_out), pa.int64())
-                kept = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=skip)))
-            if kept.num_rows:
-                decoded = decode(kept, encoding, self.at[0])
-                lines += decoded.rows.column("line").to_pylist()
-        return lines
 
-
-def read_lines(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> list[bytes] | None:
-    """The lines of an object, None if it is not there."""
-    found = bucket.get(entry.key)
-    if found is None:
-        return None
-    try:
-        content = decompress(found[0], encoding.codec)
-    except Exception as error:
-        raise Unreadable(f"{entry.key}: cannot be decompressed: {error}") from error
-    return content.split(b"\n")[:-1] if content.endswith(b"\n") else content.split(b"\n")
+def _split(batch: pa.RecordBatch, window: float | None) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
+    groups = groups_of(batch, window)
+    if groups is None:
+        yield (), batch
+        return
+    for name in pc.unique(groups).to_pylist():
+        yield (name,), batch.filter(pc.equal(groups, name))

@@ -16,14 +16,29 @@ from pyspark.sql import SparkSession
 
 from s3sink_job.encoding import encoding_from_doc, encoding_of
 from s3sink_job.engine.books import Books
+from s3sink_job.engine.held import Held
 from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.mirror import Mirror
 from s3sink_job.engine.repair import what_is_left
+from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.engine.writing import Writing
 from s3sink_job.errors import FinalError, TransientError
 from s3sink_job.flush.contact import Contact, Problem, Topic, first_contact, follow, starting_offsets
+from s3sink_job.flush.cut import limits_of
 from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
-from s3sink_job.flush.plan import Offsets, Rules, TopicPartition, Watch, behind_since, drained, make_plan, observe
+from s3sink_job.flush.plan import (
+    Offsets,
+    Plan,
+    Rules,
+    TopicPartition,
+    Watch,
+    behind_since,
+    drained,
+    make_plan,
+    observe,
+    rules_of,
+)
 from s3sink_job.flush.state import Owner, State, published
 from s3sink_job.kafka.admin import Admin, KafkaUnavailable
 from s3sink_job.kafka.properties import connection
@@ -70,8 +85,12 @@ class Driver:
         self.reporter, self.cluster, self.stop, self.clock = reporter, cluster, stop, clock
         self.encoding = encoding_of(sink.spec)
         self.books: Books | None = None
+        self.limits = limits_of(sink.spec)
         self.problems: Mapping[TopicPartition, Problem] = {}
         self._writing = Writing(sink, secrets, spark, stop, reporter.metrics.request_retries.inc)
+        self._topics = Topics(sink.spec.source, clock)
+        self._held = Held(clock)
+        self._mirror = Mirror(sink.spec.source.publish_offsets_to, reporter, clock)
         self._drain_to: dict[TopicPartition, tuple[int, int]] | None = None
         self._watch = Watch()
         self._holds: dict[TopicPartition, Hold] = {}
@@ -126,6 +145,23 @@ class Driver:
         books.ledger.bucket = self._bucket()
         if books.state.publishing is not None:
             self._publish(books, books.ledger.manifest(books.state.publishing))
+        contact, plan = self.look(books)
+        self._report(books.state, contact, plan)
+        paused = self.spec.state == "Paused"
+        if plan.slices and not paused:
+            self._flush(books, plan.slices)
+            self._mirror.tell(self._kafka, books.state, contact.known)
+            return 0.0
+        books.note()
+        self._mirror.tell(self._kafka, books.state, contact.known)
+        if paused:
+            self.reporter.phase("Paused", "spec.state is Paused: nothing is flushed")
+            return self._poll()
+        self._well()
+        return self._poll() if plan.next_due is None else min(self._poll(), max(0.0, plan.next_due - self.clock()))
+
+    def look(self, books: Books) -> tuple[Contact, Plan]:
+        """What Kafka has beside what the books say, and what is to be written now."""
         contact = self._contact(books)
         self._settle(books, contact)
         # Only now: until that is settled, the ends of a topic made anew must not hide those of the old one.
@@ -134,18 +170,8 @@ class Driver:
         self._watch = observe(self._watch, books.state, contact.seen, now)
         self._drop_old_holds(books.state, contact)
         self._watch = replace(self._watch, held_until={at: h.until for at, h in self._holds.items()})
-        plan = make_plan(books.state, contact.seen, self._watch, self._rules(books.state, contact), now)
-        self._report(books.state, contact, plan.next_due)
-        paused = self.spec.state == "Paused"
-        if plan.slices and not paused:
-            self._flush(books, plan.slices)
-            return 0.0
-        books.note()
-        if paused:
-            self.reporter.phase("Paused", "spec.state is Paused: nothing is flushed")
-            return self._poll()
-        self._well()
-        return self._poll() if plan.next_due is None else min(self._poll(), max(0.0, plan.next_due - now))
+        rules = self._rules(books.state, contact)
+        return contact, make_plan(books.state, contact.seen, self._watch, rules, now, self.limits)
 
     @property
     def finished(self) -> bool:
@@ -174,13 +200,15 @@ class Driver:
         if self.spec.run == "Once" and self._drain_to is None:
             generations = {name: topic.generation for name, topic in state.topics.items()}
             self._drain_to = {at: (generations[at[0]], o.stable) for at, o in contact.seen.items()}
-        return Rules(self.spec.flush.records, self.spec.flush.interval, self._drain_to)
+        return rules_of(self.spec.flush, self._drain_to)
 
     def _contact(self, books: Books) -> Contact:
         admin = self._kafka()
-        topics = admin.describe(self.spec.source.topics)
+        topics = self._topics.look(admin, books.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
-        first = not books.state.topics
+        first = not books.state.contacted
+        if not topics and self.spec.run == "Once":
+            raise FinalError(self._topics.none_matches, reason="NoTopicMatches")
         if first and len(known) < len(topics):
             missing = ", ".join(sorted(set(topics) - set(known)))
             raise FinalError(
@@ -190,7 +218,7 @@ class Driver:
         partitions = [(name, p) for name, topic in known.items() for p in topic.partitions]
         committed = self.spec.source.isolation == "ReadCommitted"
         seen = admin.offsets(partitions, committed=committed)
-        if admin.describe(self.spec.source.topics) != topics:
+        if admin.describe(known) != known:
             raise KafkaUnavailable("a topic changed while its offsets were looked up: looking again")
         if first:
             if len(seen) < len(partitions):
@@ -198,7 +226,8 @@ class Driver:
                 raise KafkaUnavailable(f"first contact needs every partition, and Kafka does not tell of {silent}")
             self._first_contact(books, known, seen)
         skip_lost = self.spec.source.on_data_loss == "Skip"
-        return follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock())
+        gone = self._topics.gone
+        return follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock(), gone=gone)
 
     def _first_contact(self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]) -> None:
         """Stored before anything is read: after a crash `Latest` still means the time of first contact."""
@@ -229,10 +258,13 @@ class Driver:
             if offsets is None or state.offset(*at) >= offsets.stable:
                 del self._holds[at]
 
-    def _report(self, state: State, contact: Contact, next_due: float | None) -> None:
+    def _report(self, state: State, contact: Contact, plan: Plan) -> None:
         self.problems = {**contact.problems, **{at: hold.problem for at, hold in self._holds.items()}}
         since = {at: behind_since(state, self._watch, at) for at in contact.known}
-        self.reporter.observed(state, contact.known, since, self.problems, next_due, self.clock())
+        cause = self._held.look(self._kafka, state, contact.known)
+        if not contact.known and not self.problems:
+            cause = Problem("NoTopicMatches", self._topics.none_matches)
+        self.reporter.observed(state, contact.known, since, self.problems, plan, self.clock(), cause)
 
     def _well(self) -> None:
         lasting = [problem for at, problem in sorted(self.problems.items()) if not self._will_retry(at)]
@@ -249,7 +281,8 @@ class Driver:
         state, ledger = books.state, books.ledger
         number = ledger.next_number(state)
         name = manifest_name(number, ledger.writer)
-        task = self._writing.task(slices, name, self.encoding, conditional=ledger.conditional)
+        schemas = books.schemas.known(state, {part.topic for part in slices})
+        task = self._writing.task(slices, name, self.encoding, schemas, conditional=ledger.conditional)
         results = self._writing.write(task, state, self._connection)
         results = self._writing.keep_committable(results, state, self._kafka(), ledger.bucket)
         self._take_failures(results)
@@ -295,12 +328,13 @@ class Driver:
     def _repair(self, books: Books, manifest: Manifest, lost: list[ObjectEntry]) -> None:
         logs.warning("uploads vanished between commit and publish", keys=[o.key for o in lost])
         state, ledger = published(books.state), books.ledger
-        slices, gaps = what_is_left(state, lost, self._kafka(), self.clock)
+        left, gaps = what_is_left(state, lost, self._kafka(), self.clock)
         number = ledger.next_number(state)
         encoding = encoding_from_doc(manifest.encoding)
         name = manifest_name(number, ledger.writer)
-        task = self._writing.task(slices, name, encoding, conditional=ledger.conditional)
-        results = self._writing.rewrite(task, state, self._connection)
+        schemas = books.schemas.known(state, {part.topic for part, _ in left})
+        task = self._writing.task((), name, encoding, schemas, conditional=ledger.conditional)
+        results = self._writing.rewrite(task, left, state, self._connection)
         failure = next((r.failure for r in results if r.failure is not None), None)
         if failure is not None:
             raise TransientError(f"writing a lost object again: {failure.message}", reason=failure.reason)

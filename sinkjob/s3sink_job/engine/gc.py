@@ -26,6 +26,14 @@ def orphans(
                 yield upload
 
 
+def topics_of(bucket: Bucket, folder: str, listed: Iterable[str]) -> list[str]:
+    """The topics that this sink may have left uploads of: those its state knows, and those of the manifest."""
+    key = f"{folder}/state.json"
+    found = bucket.get(key)
+    known = state_from_json(found[0], key).topics if found else {}
+    return sorted({*known, *listed})
+
+
 def named_by_states(bucket: Bucket, state_prefixes: set[str]) -> set[str]:
     """Upload ids of every committed flush that is still being published, of all sinks in the bucket."""
     ids: set[str] = set()

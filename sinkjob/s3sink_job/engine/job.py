@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -58,19 +59,13 @@ def read_slices(
     isolation: str,
     topic: bool = False,
 ) -> DataFrame:
-    """Kafka's records of the slices: one task a slice, rows in offset order."""
-    assign: dict[str, list[int]] = defaultdict(list)
-    starts: dict[str, dict[str, int]] = defaultdict(dict)
-    ends: dict[str, dict[str, int]] = defaultdict(dict)
-    for s in slices:
-        assign[s.topic].append(s.partition)
-        starts[s.topic][str(s.partition)] = s.start
-        ends[s.topic][str(s.partition)] = s.end
+    """Kafka's records of the slices: one task a slice, rows in offset order.
+
+    A read takes one range of each partition; further ranges of a partition are reads of their own, put together
+    by a union, which keeps the tasks of each as they are.
+    """
     options = {f"kafka.{k}": v for k, v in {**CONSUMER, **connection}.items()}
     options |= {
-        "assign": json.dumps(assign),
-        "startingOffsets": json.dumps(starts),
-        "endingOffsets": json.dumps(ends),
         "failOnDataLoss": "true",
         "kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS,
         # Without a stable group every query makes new cached consumers, until the heap is full.
@@ -79,9 +74,35 @@ def read_slices(
         "includeHeaders": str("headers" in columns).lower(),
     }
     wanted = ["partition", "offset", *columns]
-    if topic or len(assign) > 1:
+    if topic or len({s.topic for s in slices}) > 1:
         wanted.insert(0, "topic")
-    return spark.read.format("kafka").options(**options).load().select(*wanted)
+    reader = spark.read.format("kafka").options(**options)
+    frames = [reader.options(**_ranges(part)).load().select(*wanted) for part in in_reads(slices)]
+    return reduce(DataFrame.union, frames)
+
+
+def in_reads(slices: Sequence[Slice]) -> list[list[Slice]]:
+    """As few reads as possible, each with at most one slice of a partition."""
+    reads: list[list[Slice]] = []
+    count: Counter[tuple[str, int]] = Counter()
+    for s in slices:
+        if count[s.at] == len(reads):
+            reads.append([])
+        reads[count[s.at]].append(s)
+        count[s.at] += 1
+    return reads
+
+
+def _ranges(slices: Sequence[Slice]) -> dict[str, str]:
+    assign: dict[str, list[int]] = defaultdict(list)
+    starts: dict[str, dict[str, int]] = defaultdict(dict)
+    ends: dict[str, dict[str, int]] = defaultdict(dict)
+    for s in slices:
+        assign[s.topic].append(s.partition)
+        starts[s.topic][str(s.partition)] = s.start
+        ends[s.topic][str(s.partition)] = s.end
+    ranges = {"assign": assign, "startingOffsets": starts, "endingOffsets": ends}
+    return {name: json.dumps(value) for name, value in ranges.items()}
 
 
 def _names(slices: Sequence[Slice]) -> str:

@@ -7,6 +7,7 @@ raised as such, and the driver opens the ledger again before it does anything el
 
 from __future__ import annotations
 
+import hashlib
 import time
 import uuid
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ class Ledger:
     def manifest_key(self, name: str) -> str:
         return f"{self.folder}/flushes/{name}.json"
 
+    def schema_key(self, name: str) -> str:
+        return f"{self.folder}/schemas/{name}.json"
+
     def load(self) -> State | None:
         """The state as it is; None if this sink never wrote one. Raises if it was lost."""
         found = self.bucket.get(self.state_key)
@@ -60,12 +64,17 @@ class Ledger:
         body, self._etag = found
         return state_from_json(body, f"s3://{self.bucket.name}/{self.state_key}")
 
+    def look(self, adopt_from: str = "") -> State | None:
+        """The state, without taking it over; refused if it is another sink's."""
+        state = self.load()
+        if state is not None and not state.owner.same_sink(self.owner):
+            self._check_owner(state.owner, adopt_from)
+        return state
+
     def open(self, adopt_from: str = "") -> State:
         """Reads or creates the state and raises its epoch, so that every earlier driver is fenced."""
         for _ in range(TAKE_OVER_TRIES):
-            state = self.load() or State(owner=self.owner)
-            if not state.owner.same_sink(self.owner):
-                self._check_owner(state.owner, adopt_from)
+            state = self.look(adopt_from) or State(owner=self.owner)
             try:
                 return self.swap(raise_epoch(replace(state, owner=self.owner)))
             except FencedError:
@@ -101,6 +110,22 @@ class Ledger:
                 reason="StateLost",
             )
         return manifest_from_json(found[0], f"s3://{self.bucket.name}/{key}")
+
+    def put_schema(self, text: str) -> str:
+        """Stores a schema under the hash of its text, which is its name from then on."""
+        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+        self.bucket.put(self.schema_key(name), text.encode())
+        return name
+
+    def schema(self, name: str) -> str:
+        found = self.bucket.get(self.schema_key(name))
+        if found is None:
+            raise ProtocolError(
+                f"the state names the schema {name}, but s3://{self.bucket.name}/{self.schema_key(name)} is missing: "
+                "restore it; without it the types of columns might change between objects",
+                reason="StateLost",
+            )
+        return found[0].decode()
 
     def history(self, state: State) -> Iterator[Manifest]:
         """Every committed flush, the last one first. Manifests of attempts that were not committed stay out."""

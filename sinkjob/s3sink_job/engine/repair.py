@@ -8,13 +8,16 @@ from s3sink_job.flush.manifest import Gap, GapReason, ObjectEntry, Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 
+Left = tuple[Slice, tuple[str, ...]]
+"""Offsets to read again, and the group of records to take from them."""
+
 
 def what_is_left(
     state: State, lost: list[ObjectEntry], admin: Admin, clock: Callable[[], float]
-) -> tuple[tuple[Slice, ...], tuple[Gap, ...]]:
+) -> tuple[tuple[Left, ...], tuple[Gap, ...]]:
     """For each lost object the part of its range that Kafka still has, and the part that is gone for good."""
     topics = admin.describe(sorted({o.topic for o in lost}))
-    slices, gaps = [], []
+    left, gaps = [], []
     for entry in lost:
         topic, known = topics[entry.topic], state.topics.get(entry.topic)
         at = (entry.topic, entry.partition)
@@ -25,5 +28,5 @@ def what_is_left(
         if start > entry.first:
             gaps.append(Gap(*place, entry.first, start, GapReason.UPLOAD_LOST, clock()))
         if start <= entry.last:
-            slices.append(Slice(*place, start, entry.last + 1, "Repair"))
-    return tuple(slices), tuple(gaps)
+            left.append((Slice(*place, start, entry.last + 1, "Repair"), entry.group))
+    return tuple(left), tuple(gaps)

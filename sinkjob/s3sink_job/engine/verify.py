@@ -16,7 +16,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from s3sink_job.encoding import encoding_from_doc
-from s3sink_job.engine.compare import CompareTask, Expected, Tally, Unreadable, read_lines
+from s3sink_job.engine.compare import CompareTask, Expected, Tally
+from s3sink_job.engine.contents import Unreadable, read_rows
 from s3sink_job.engine.job import collect, read_slices
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
@@ -273,17 +274,18 @@ def _check_alone(
 def _count_alone(bucket: Bucket, entry: ObjectEntry, encoding: Mapping[str, Any], report: Report) -> None:
     report.unchecked += 1
     try:
-        lines = read_lines(bucket, entry, encoding_from_doc(encoding))
+        found = read_rows(bucket, entry, encoding_from_doc(encoding))
     except Unreadable as error:
         report.tally.missing += entry.rows
         report.tally.find(str(error))
         return
-    if lines is None:
+    if found is None:
         report.tally.missing += entry.rows
         report.tally.find(f"{entry.key}: not in the bucket, {entry.rows} records missing")
         return
-    report.tally.records += len(lines)
-    report.tally.missing += max(0, entry.rows - len(lines))
-    report.tally.duplicates += max(0, len(lines) - entry.rows)
-    if len(lines) != entry.rows:
-        report.tally.find(f"{entry.key}: {len(lines)} rows, {entry.rows} were written")
+    rows = found.num_rows
+    report.tally.records += rows
+    report.tally.missing += max(0, entry.rows - rows)
+    report.tally.duplicates += max(0, rows - entry.rows)
+    if rows != entry.rows:
+        report.tally.find(f"{entry.key}: {rows} rows, {entry.rows} were written")

@@ -8,26 +8,25 @@ that stays unavailable is reported the same way. What is raised ends the whole S
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.engine.objects import Objects
+from s3sink_job.engine.pace import Pace
 from s3sink_job.errors import ProtocolError, S3SinkError
-from s3sink_job.flush.keys import object_key
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
-from s3sink_job.formats import ObjectWriter, open_object
-from s3sink_job.records.decode import decode
+from s3sink_job.records.decode import Decoder, open_decoder
+from s3sink_job.records.groups import groups_of
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
-from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.spill import SpillPlace
+from s3sink_job.stores.bucket import Retrying
 from s3sink_job.stores.client import open_bucket
-from s3sink_job.stores.uploads import Upload
 
 # As a type, not as text: Spark would start its whole SQL parser for two words.
 RESULT_SCHEMA = StructType([StructField("result", StringType())])
@@ -53,6 +52,10 @@ class SliceResult:
     skipped: tuple[int, ...] = ()
     failure: Failure | None = None
     request_retries: int = 0
+    read_bytes: int = 0
+    """Of the columns that Spark handed over: what the slice's records weigh in Kafka, without its compression."""
+    schema: str = ""
+    """What the slice taught of its topic's columns, as text."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -67,6 +70,8 @@ def result_from_json(text: str) -> SliceResult:
         skipped=tuple(doc["skipped"]),
         failure=Failure(**doc["failure"]) if doc["failure"] else None,
         request_retries=doc["request_retries"],
+        read_bytes=doc["read_bytes"],
+        schema=doc["schema"],
     )
 
 
@@ -84,11 +89,20 @@ class WriteTask:
     records_per_object: int | None
     skip_bad: bool
     max_bad: int
+    spill: SpillPlace
+    bytes_per_object: int | None = None
+    bytes_per_second: float | None = None
+    """How fast this one task may read."""
     mark: str = ""
     """Goes into object names where the store cannot tell two drivers apart."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """What is known of each topic's columns, as text."""
+    only: tuple[str, ...] | None = None
+    """The one group of records to write, where a lost object is written again."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer: SliceWriter | None = None
+        pace = Pace(self.bytes_per_second)
         try:
             for batch in batches:
                 if batch.num_rows == 0:
@@ -97,6 +111,7 @@ class WriteTask:
                     writer = SliceWriter(self, self.slice_of(batch))
                 if not writer.write(batch):
                     break
+                pace.keep(batch.nbytes)
             if writer is not None:
                 yield _row(writer.finish().to_json())
         except BaseException:
@@ -119,31 +134,24 @@ def _row(text: str) -> pa.RecordBatch:
 
 
 @dataclass
-class OpenObject:
-    upload: Upload
-    writer: ObjectWriter
-    first: int
-    last: int
-    rows: int = 0
-
-
-@dataclass
 class SliceWriter:
     task: WriteTask
     slice: Slice
-    _bucket: Bucket = field(init=False)
-    _open: OpenObject | None = None
+    _objects: Objects = field(init=False)
+    _decoder: Decoder = field(init=False)
     _last: int = -1
-    _done: list[ObjectEntry] = field(default_factory=list)
-    _uploads: list[Upload] = field(default_factory=list)
     _skipped: list[int] = field(default_factory=list)
     _failure: Failure | None = None
     _retries: int = 0
+    _read: int = 0
 
     def __post_init__(self) -> None:
+        task, topic = self.task, self.slice.topic
         self._last = self.slice.start - 1
-        self._bucket = open_bucket(self.task.destination, self.task.secrets, self.task.retrying)
-        self._bucket.on_retry = self._count_retry
+        bucket = open_bucket(task.destination, task.secrets, task.retrying)
+        bucket.on_retry = self._count_retry
+        self._decoder = open_decoder(task.encoding, topic, task.schemas.get(topic, ""))
+        self._objects = Objects(task, self.slice, bucket, self._decoder.as_text)
 
     def _count_retry(self, what: str) -> None:
         self._retries += 1
@@ -151,6 +159,7 @@ class SliceWriter:
     def write(self, batch: pa.RecordBatch) -> bool:
         """False once the slice is over before its end."""
         self._check(batch)
+        self._read += batch.nbytes
         try:
             self._write(batch)
         except S3SinkError as error:
@@ -161,7 +170,7 @@ class SliceWriter:
         end = self.slice.end
         if self._failure is None or self._failure.offset is not None:
             try:
-                self._close()
+                self._objects.close()
             except S3SinkError as error:
                 self._failure = Failure(error.reason, str(error), error.retryable)
         if self._failure is not None:
@@ -169,12 +178,20 @@ class SliceWriter:
                 self.abandon()
                 return SliceResult(self.slice, self.slice.start, failure=self._failure, request_retries=self._retries)
             end = self._failure.offset
-        skipped = tuple(o for o in self._skipped if o < end)
-        return SliceResult(self.slice, end, tuple(self._done), skipped, self._failure, self._retries)
+        self._objects.tidy()
+        return SliceResult(
+            slice=self.slice,
+            end=end,
+            objects=tuple(self._objects.done),
+            skipped=tuple(o for o in self._skipped if o < end),
+            failure=self._failure,
+            request_retries=self._retries,
+            read_bytes=self._read,
+            schema=self._decoder.schema,
+        )
 
     def abandon(self) -> None:
-        for upload in self._uploads:
-            upload.abandon()
+        self._objects.abandon()
 
     def _check(self, batch: pa.RecordBatch) -> None:
         """Spark's split and the plan's slices are the same by construction; this is where that is checked."""
@@ -191,14 +208,14 @@ class SliceWriter:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         offsets = batch.column("offset")
-        decoded = decode(batch, self.task.encoding, self.slice.topic)
+        groups = groups_of(batch, self.task.encoding.window)
+        decoded = self._decoder.decode(batch)
         rows = decoded.rows
         if decoded.bad:
             keep = self._judge(offsets, decoded.bad.rows)
             rows, offsets = rows.filter(keep), offsets.filter(keep)
-        done = 0
-        while done < rows.num_rows:
-            done += self._write_some(rows.slice(done), offsets.slice(done))
+            groups = None if groups is None else groups.filter(keep)
+        self._objects.write(rows, offsets, groups)
 
     def _judge(self, offsets: pa.Array, bad: dict[int, str]) -> pa.Array:
         """Which rows to keep: all but the bad ones, and none from the first that may not be skipped."""
@@ -218,40 +235,3 @@ class SliceWriter:
             stop = row
             break
         return pa.array([row < stop and row not in bad for row in range(len(offsets))], pa.bool_())
-
-    def _write_some(self, rows: pa.RecordBatch, offsets: pa.Array) -> int:
-        """Writes as many rows as the open object takes, and says how many."""
-        current = self._open or self._begin(offsets[0].as_py())
-        count: int = rows.num_rows
-        if self.task.records_per_object is not None:
-            count = min(count, self.task.records_per_object - current.rows)
-        current.writer.write(rows.slice(0, count))
-        current.rows += count
-        current.last = offsets[count - 1].as_py()
-        if current.rows == self.task.records_per_object or current.upload.nearly_full:
-            self._close()
-        return count
-
-    def _begin(self, first: int) -> OpenObject:
-        task, slice = self.task, self.slice
-        key = object_key(
-            *(task.destination.prefix, slice.topic, slice.generation, slice.partition, first),
-            *(task.encoding.extension, task.mark),
-        )
-        metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
-        part_size = task.destination.part_size
-        upload = Upload(self._bucket, key, metadata, task.encoding.content_type, part_size)
-        self._uploads.append(upload)
-        self._open = OpenObject(upload, open_object(task.encoding, upload), first, first)
-        return self._open
-
-    def _close(self) -> None:
-        if (current := self._open) is None:
-            return
-        current.writer.close()
-        upload_id, etags = current.upload.finish()
-        entry: dict[str, Any] = {"topic": self.slice.topic, "generation": self.slice.generation}
-        entry |= {"partition": self.slice.partition, "first": current.first, "last": current.last}
-        entry |= {"rows": current.rows, "bytes": current.upload.size}
-        self._done.append(ObjectEntry(key=current.upload.key, upload_id=upload_id, etags=etags, **entry))
-        self._open = None

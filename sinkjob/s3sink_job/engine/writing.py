@@ -10,14 +10,17 @@ from pyspark.sql import SparkSession
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.engine.job import JobFailed, run_job
+from s3sink_job.engine.repair import Left
 from s3sink_job.engine.write import Failure, SliceResult, WriteTask
 from s3sink_job.errors import FinalError, S3SinkError
+from s3sink_job.flush.cut import joined, task_slots
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.report import logs
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import S3Sink
+from s3sink_job.spill import SpillPlace, spill_folder
 from s3sink_job.stores.bucket import Bucket, Retrying
 
 EVERY_BAD_RECORD = 2**63
@@ -31,7 +34,15 @@ class Writing:
     stop: threading.Event
     on_request_retries: Callable[[int], None]
 
-    def task(self, slices: tuple[Slice, ...], flush: str, encoding: Encoding, *, conditional: bool) -> WriteTask:
+    def task(
+        self,
+        slices: tuple[Slice, ...],
+        flush: str,
+        encoding: Encoding,
+        schemas: Mapping[str, str],
+        *,
+        conditional: bool,
+    ) -> WriteTask:
         spec = self.sink.spec
         retries = spec.errors.request_retries
         return WriteTask(
@@ -43,10 +54,25 @@ class Writing:
             secrets=self.secrets,
             retrying=Retrying(retries.max, retries.backoff),
             records_per_object=spec.flush.records,
+            bytes_per_object=spec.flush.bytes,
+            bytes_per_second=self._share_of_rate(len(slices)),
             skip_bad=spec.errors.records == "Skip",
             max_bad=spec.errors.max_per_flush,
             mark="" if conditional else flush,
+            spill=self._spill_place(),
+            schemas=schemas,
         )
+
+    def _spill_place(self) -> SpillPlace:
+        """The tasks that run at once share what their pod has."""
+        spark = self.sink.spec.spark
+        pod = spark.driver if spark.mode == "Local" else spark.executor
+        return SpillPlace(spill_folder(), pod.spill // pod.cores)
+
+    def _share_of_rate(self, tasks: int) -> float | None:
+        """So that those that run at the same time keep to `source.maxBytesPerSecond` together."""
+        rate = self.sink.spec.source.max_bytes_per_second
+        return None if rate is None else rate / max(1, min(tasks, task_slots(self.sink.spec.spark)))
 
     def write(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
         """All slices in one job; if that fails, each in a job of its own, so that one cannot hold up all."""
@@ -58,7 +84,12 @@ class Writing:
             if len(task.slices) == 1:
                 return [_failed(task.slices[0], error)]
             logs.warning("the job failed; running its slices one by one", error=str(error))
-        return [self._alone(replace(task, slices=(part,)), state, connection) for part in task.slices]
+        results: list[SliceResult] = []
+        for part in task.slices:
+            # Behind a slice that failed nothing of its partition can be committed.
+            if not any(r.failure and r.slice.at == part.at for r in results):
+                results.append(self._alone(replace(task, slices=(part,)), state, connection))
+        return results
 
     def _alone(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> SliceResult:
         try:
@@ -68,13 +99,17 @@ class Writing:
                 raise
             return _failed(task.slices[0], error)
 
-    def rewrite(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
-        """Lost objects again, each whole and in a job of its own, since ranges of one partition cannot share one.
+    def rewrite(
+        self, task: WriteTask, left: tuple[Left, ...], state: State, connection: Mapping[str, str]
+    ) -> list[SliceResult]:
+        """Lost objects again, each whole and in a job of its own, so that one that fails does not cost the others.
 
         A bad record in a committed range was skipped when it was committed, whatever the policy is now.
         """
-        whole = replace(task, records_per_object=None, skip_bad=True, max_bad=EVERY_BAD_RECORD)
-        return [self.run(replace(whole, slices=(part,)), state, connection)[0] for part in task.slices]
+        whole = replace(task, records_per_object=None, bytes_per_object=None)
+        whole = replace(whole, skip_bad=True, max_bad=EVERY_BAD_RECORD)
+        tasks = [replace(whole, slices=(part,), only=group) for part, group in left]
+        return [self.run(one, state, connection)[0] for one in tasks]
 
     def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
         metadata = self.sink.metadata
@@ -89,7 +124,7 @@ class Writing:
     def keep_committable(
         self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket
     ) -> list[SliceResult]:
-        kept = self.keep_current(results, state, admin, bucket)
+        kept = keep_joined(self.keep_current(results, state, admin, bucket), bucket)
         skipped, most = sum(len(r.skipped) for r in kept), self.sink.spec.errors.max_per_flush
         if skipped > most:
             abandon(kept, bucket)
@@ -111,6 +146,13 @@ class Writing:
             else:
                 abandon([result], bucket)
         return kept
+
+
+def keep_joined(results: list[SliceResult], bucket: Bucket) -> list[SliceResult]:
+    """Leaves out what lies behind a slice that stopped short: it is read again, and nothing is stepped over."""
+    join = joined((r.slice, r.end) for r in results)
+    abandon([r for r in results if r.slice not in join], bucket)
+    return [r for r in results if r.slice in join]
 
 
 def abandon(results: list[SliceResult], bucket: Bucket) -> None:

@@ -6,13 +6,16 @@ Pure: what Kafka said comes in, the next state and what is wrong come out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, GapReason
 from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State, meet, remake
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, StartingOffsets
+
+GIVEN_UP_AFTER = 60.0
+"""Seconds for which Kafka has to say that a topic does not exist until its unwritten records count as lost."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def _within(index: int, topic: str, partition: int, offset: int, seen: Mapping[T
 def first_contact(state: State, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float) -> State:
     for name, topic in topics.items():
         state = meet(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
-    return state
+    return replace(state, contacted=True)
 
 
 def follow(
@@ -92,14 +95,23 @@ def follow(
     *,
     skip_lost: bool,
     now: float,
+    gone: Mapping[str, float] | None = None,
 ) -> Contact:
-    """The sink's state beside Kafka's. `known_ends` is how far each log reached when last looked at."""
+    """The sink's state beside Kafka's. `known_ends` is how far each log reached when last looked at.
+
+    `gone` are topics of a pattern that Kafka no longer has, and since when; only these can be given up.
+    """
     gaps: list[Gap] = []
     problems: dict[TopicPartition, Problem] = {}
     notes: list[str] = []
     for name, topic in topics.items():
         if topic is None:
-            problems |= _missing(state, name)
+            unwritten = _unwritten(state, name, known_ends, GapReason.TOPIC_DELETED, now)
+            since = (gone or {}).get(name)
+            if skip_lost and since is not None and (not unwritten or now - since >= GIVEN_UP_AFTER):
+                gaps += unwritten
+            else:
+                problems |= _missing(state, name)
             continue
         earliest = {p: seen[name, p].earliest for p in topic.partitions if (name, p) in seen}
         for p in topic.partitions:
@@ -108,7 +120,7 @@ def follow(
                 problems[name, p] = Problem("PartitionUnavailable", text)
         known = state.topics.get(name)
         if known is not None and known.id != topic.id:
-            gaps += _unwritten(state, name, known_ends, now)
+            gaps += _unwritten(state, name, known_ends, GapReason.TOPIC_REMADE, now)
             state = remake(state, name, topic.id, earliest, now)
             generation = state.topics[name].generation
             notes.append(f"topic {name} was deleted and made anew: its objects are named -g{generation} now")
@@ -133,17 +145,20 @@ def follow(
 
 
 def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:
-    problem = Problem("TopicMissing", f"topic {name} does not exist (any more); it is read again once it does")
+    text = f"topic {name} does not exist (any more), or may not be seen; it is read again once it can be"
+    problem = Problem("TopicMissing", f"{text}. To give it up, leave it out of spec.source.topics or topicPattern")
     known = state.topics.get(name)
     return {(name, p): problem for p in (known.partitions if known else [0])}
 
 
-def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int], now: float) -> list[Gap]:
+def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int], reason: str, now: float) -> list[Gap]:
     """Records of the deleted topic that were there when we last looked, and are not written."""
-    known = state.topics[name]
+    known = state.topics.get(name)
+    if known is None:
+        return []
     ends = {p: known_ends.get((name, p), at.offset) for p, at in known.partitions.items()}
     return [
-        Gap(name, known.generation, p, at.offset, ends[p], GapReason.TOPIC_REMADE, now)
+        Gap(name, known.generation, p, at.offset, ends[p], reason, now)
         for p, at in sorted(known.partitions.items())
         if ends[p] > at.offset
     ]

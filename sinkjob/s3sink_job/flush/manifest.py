@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from s3sink_job.errors import ProtocolError
@@ -22,6 +22,8 @@ class Slice:
     start: int
     end: int
     reason: str
+    more: bool = False
+    """Whether what is due goes on behind it."""
 
     @property
     def at(self) -> tuple[str, int]:
@@ -45,6 +47,8 @@ class ObjectEntry:
     last: int
     rows: int
     bytes: int
+    group: tuple[str, ...] = ()
+    """What the records in it share. Objects of one group follow one another; those of two may interleave."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,18 @@ class SliceEntry:
     reason: str
     rows: int
     skipped: tuple[int, ...] = ()
+    bytes: int = 0
+    read: int = 0
+    """Bytes that were written and read; 0 in manifests that did not count them yet."""
+    more: bool = False
+    """Whether what was due went on behind it: the rest is due still."""
 
 
 class GapReason:
     RETENTION = "Retention"
     """Kafka deleted the records before they were written; the sink goes on behind them."""
+    TOPIC_DELETED = "TopicDeleted"
+    """A topic of a pattern was deleted with records that were not written yet, and the sink has given it up."""
     TOPIC_REMADE = "TopicRemade"
     """The topic was deleted with records that were not written yet."""
     UPLOAD_LOST = "UploadLost"
@@ -85,7 +96,7 @@ class Gap:
     @property
     def moves(self) -> bool:
         """Whether the committed offset steps over it; other gaps are notes about what lies behind it."""
-        return self.reason == GapReason.RETENTION
+        return self.reason in {GapReason.RETENTION, GapReason.TOPIC_DELETED}
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,8 @@ class Manifest:
     gaps: tuple[Gap, ...] = ()
     replaces: tuple[str, ...] = ()
     """Keys of earlier flushes whose uploads were lost, and which this flush wrote again or gave up."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """By topic: the name of the schema that its objects up to here fit into, where one is inferred."""
 
     @property
     def name(self) -> str:
@@ -144,10 +157,11 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             objects=tuple(object_from_doc(o) for o in doc["objects"]),
             gaps=tuple(Gap(**g) for g in doc["gaps"]),
             replaces=tuple(doc["replaces"]),
+            schemas=doc.get("schemas", {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error
 
 
 def object_from_doc(doc: Mapping[str, Any]) -> ObjectEntry:
-    return ObjectEntry(**{**doc, "etags": tuple(doc["etags"])})
+    return ObjectEntry(**{**doc, "etags": tuple(doc["etags"]), "group": tuple(doc.get("group", ()))})

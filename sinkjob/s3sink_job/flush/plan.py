@@ -1,7 +1,8 @@
 """Which slices are due now, and why: a pure function of state, offsets, clock and rules.
 
-Nothing is read before a flush, so the planner knows offsets only. A partition counts as behind since it
-was last seen level with Kafka or last flushed, whichever is later; after a restart that is its last flush.
+Nothing is read before a flush, so the planner knows offsets only, and what earlier flushes measured of their
+size. A partition counts as behind since it was last seen level with Kafka or last flushed, whichever is
+later; after a restart that is its last flush. What a flush left over of what was due stays due.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from s3sink_job.flush.cut import Due, Limits, cut, take, weight_of
 from s3sink_job.flush.manifest import Slice
-from s3sink_job.flush.state import State
+from s3sink_job.flush.state import PartitionState, State
+from s3sink_job.spec import Flush
 
 TopicPartition = tuple[str, int]
+FILL = 0.95
+"""How full an object is planned by its bytes: one that is planned to the brim spills a shred if the measure is off."""
+THROTTLED = 5.0
+"""Seconds: a flush that takes longer than this for its rate alone is called throttled."""
 
 
 class Reason:
     RECORDS = "Records"
+    BYTES = "Bytes"
     INTERVAL = "Interval"
+    ALIGNED = "Aligned"
     DRAIN = "Drain"
 
 
@@ -27,16 +36,13 @@ class Rules:
 
     records: int
     interval: float
+    bytes: int | None = None
+    aligned: float | None = None
     drain_to: Mapping[TopicPartition, tuple[int, int]] | None = None
 
 
-@dataclass(frozen=True)
-class Limits:
-    """A huge backlog is many flushes, so that progress is committed and a crash repeats little."""
-
-    offsets_per_slice: int = 4_000_000
-    slices: int = 1_000
-    objects: int = 5_000
+def rules_of(flush: Flush, drain_to: Mapping[TopicPartition, tuple[int, int]] | None) -> Rules:
+    return Rules(flush.records, flush.interval, flush.bytes, flush.aligned, drain_to)
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,16 @@ class Watch:
 
 @dataclass(frozen=True)
 class Plan:
+    """`left` counts offsets that are due and wait for the next flush."""
+
     slices: tuple[Slice, ...]
     next_due: float | None
+    left: int = 0
+    throttled: bool = False
+
+    @property
+    def length(self) -> int:
+        return sum(s.end - s.start for s in self.slices)
 
 
 def observe(watch: Watch, state: State, seen: Mapping[TopicPartition, Offsets], now: float) -> Watch:
@@ -75,42 +89,53 @@ def make_plan(
     now: float,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Plan:
-    due: list[tuple[float, Slice]] = []
+    due: list[Due] = []
     later: list[float] = []
     for at, start, end in _behind(state, seen, rules):
-        since = behind_since(state, watch, at)
-        held = watch.held_until.get(at, 0.0)
-        reason, stop = _decide(start, end, since, rules, now)
-        if reason is None or held > now:
-            later.append(max(held, since + rules.interval if reason is None else now))
+        known = partition_of(state, at)
+        length, full = object_length(known, rules)
+        when, reason = by_clock(behind_since(state, watch, at), rules)
+        stop = end
+        if when > now and end - start >= length:
+            # Only whole objects: what would make a short one waits in Kafka for more.
+            when, reason, stop = now, full, end - (end - start) % length
+        when = max(when, watch.held_until.get(at, 0.0))
+        if when > now:
+            later.append(when)
             continue
-        stop = min(stop, start + _longest(rules, limits))
-        generation = state.topics[at[0]].generation
-        due.append((since, Slice(at[0], generation, at[1], start, stop, reason)))
-    slices = _capped([part for _, part in sorted(due)], rules, limits)
-    return Plan(slices=slices, next_due=now if slices else min(later, default=None))
+        place = (at[0], state.topics[at[0]].generation, at[1])
+        due.append(Due(*place, start, stop, reason, length, weight_of(known.read_per_offset), known.flushed_at))
+    taken = take(due, limits)
+    slices = cut(taken, limits)
+    rate = limits.bytes_per_second
+    return Plan(
+        slices=slices,
+        next_due=now if slices else min(later, default=None),
+        left=sum(d.length for d in due) - sum(length for _, length in taken),
+        throttled=rate is not None and sum(length * d.weight for d, length in taken) > rate * THROTTLED,
+    )
+
+
+def partition_of(state: State, at: TopicPartition) -> PartitionState:
+    return state.topics[at[0]].partitions[at[1]]
 
 
 def behind_since(state: State, watch: Watch, at: TopicPartition) -> float:
-    return max(state.topics[at[0]].partitions[at[1]].flushed_at, watch.level_at.get(at, 0.0))
+    known = partition_of(state, at)
+    since = known.flushed_at if known.waiting_since is None else known.waiting_since
+    return max(since, watch.level_at.get(at, 0.0))
 
 
-def _longest(rules: Rules, limits: Limits) -> int:
-    """The longest slice, in whole objects, so that a cut never leaves a short one behind."""
-    objects = max(1, min(limits.offsets_per_slice // rules.records, limits.objects))
-    return objects * rules.records
+def object_length(known: PartitionState, rules: Rules) -> tuple[int, str]:
+    """How many offsets are expected to fill an object, and the rule that says so.
 
-
-def _capped(due: list[Slice], rules: Rules, limits: Limits) -> tuple[Slice, ...]:
-    """Those longest behind first, until the flush has as many objects as its manifest should list."""
-    slices: list[Slice] = []
-    objects = 0
-    for part in due[: limits.slices]:
-        objects += -(-(part.end - part.start) // rules.records)
-        if slices and objects > limits.objects:
-            break
-        slices.append(part)
-    return tuple(slices)
+    Bytes count only once they were measured: until then a guess would make objects of any size.
+    """
+    if rules.bytes is not None and known.written_per_offset:
+        length = max(1, int(rules.bytes * FILL / known.written_per_offset))
+        if length < rules.records:
+            return length, Reason.BYTES
+    return rules.records, Reason.RECORDS
 
 
 def _behind(
@@ -127,15 +152,14 @@ def _behind(
             yield at, start, end
 
 
-def _decide(start: int, end: int, since: float, rules: Rules, now: float) -> tuple[str | None, int]:
-    """The rule that fires, and how far the slice goes: whole objects for Records, else to the end."""
+def by_clock(since: float, rules: Rules) -> tuple[float, str]:
+    """When a partition that is behind since then is due, however little it holds, and by which rule."""
     if rules.drain_to is not None:
-        return Reason.DRAIN, end
-    if now - since >= rules.interval:
-        return Reason.INTERVAL, end
-    if end - start >= rules.records:
-        return Reason.RECORDS, start + (end - start) // rules.records * rules.records
-    return None, end
+        return 0.0, Reason.DRAIN
+    times = [(since + rules.interval, Reason.INTERVAL)]
+    if rules.aligned is not None:
+        times.append(((since // rules.aligned + 1) * rules.aligned, Reason.ALIGNED))
+    return min(times)
 
 
 def drained(state: State, drain_to: Mapping[TopicPartition, tuple[int, int]]) -> bool:

@@ -16,6 +16,8 @@ from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
 
 FORMAT_VERSION = 1
 RECENT_GAPS = 20
+SAMPLE = 1_000
+"""Offsets: a flush of so many counts as much as all that was measured before it."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class PartitionState:
     start: int
     offset: int
     flushed_at: float
+    waiting_since: float | None = None
+    """Since when what the last flush left over has been behind; None if it took all that was due."""
+    written_per_offset: float | None = None
+    read_per_offset: float | None = None
+    """Bytes, as measured by past flushes; None until there was one."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class TopicState:
     id: str
     generation: int = 1
     partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+    schema: str = ""
+    """The name of the schema known so far, where one is inferred. It only ever widens."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,8 @@ class State:
     last: str | None = None
     """The manifest of the last committed flush."""
     publishing: str | None = None
+    contacted: bool = False
+    """Whether first contact was made: what is met from then on begins at its earliest offset."""
     topics: Mapping[str, TopicState] = field(default_factory=dict)
     totals: Totals = Totals()
     recent_gaps: tuple[Gap, ...] = ()
@@ -101,6 +112,7 @@ def state_from_json(body: bytes, where: str) -> State:
             flush=doc["flush"],
             last=doc["last"],
             publishing=doc["publishing"],
+            contacted=doc["contacted"],
             topics={name: _topic_from_doc(t) for name, t in doc["topics"].items()},
             totals=Totals(**doc["totals"]),
             recent_gaps=tuple(Gap(**g) for g in doc["recent_gaps"]),
@@ -115,7 +127,7 @@ def state_from_json(body: bytes, where: str) -> State:
 
 def _topic_from_doc(doc: Mapping[str, Any]) -> TopicState:
     partitions = {int(p): PartitionState(**s) for p, s in doc["partitions"].items()}
-    return TopicState(id=doc["id"], generation=doc["generation"], partitions=partitions)
+    return TopicState(doc["id"], doc["generation"], partitions, doc.get("schema", ""))
 
 
 def raise_epoch(state: State) -> State:
@@ -135,8 +147,8 @@ def meet(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now
 def remake(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
     """A topic made anew (or a log cut back) gets the next generation, which shows in object names."""
     fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
-    generation = state.topics[topic].generation + 1
-    return _with_topic(state, topic, TopicState(id=topic_id, generation=generation, partitions=fresh))
+    known = state.topics[topic]
+    return _with_topic(state, topic, TopicState(topic_id, known.generation + 1, fresh, known.schema))
 
 
 def commit(state: State, manifest: Manifest) -> State:
@@ -159,7 +171,11 @@ def commit(state: State, manifest: Manifest) -> State:
                 f"{move.topic}-{move.partition} is at {at.offset}, the flush covers [{move.start},{move.end})"
             )
         moved = replace(at, offset=move.end, flushed_at=manifest.committed_at)
+        if isinstance(move, SliceEntry):
+            moved = _measured(_waiting(moved, at, more=move.more), move)
         topics[move.topic] = replace(known, partitions={**known.partitions, move.partition: moved})
+    for name, schema in manifest.schemas.items():
+        topics[name] = replace(topics[name], schema=schema)
     return replace(
         state,
         flush=manifest.number,
@@ -168,6 +184,28 @@ def commit(state: State, manifest: Manifest) -> State:
         topics=topics,
         totals=_add(state.totals, manifest),
         recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
+    )
+
+
+def _waiting(moved: PartitionState, before: PartitionState, *, more: bool) -> PartitionState:
+    """What a flush leaves of what was due is no younger for it."""
+    since = before.flushed_at if before.waiting_since is None else before.waiting_since
+    return replace(moved, waiting_since=since if more else None)
+
+
+def _measured(at: PartitionState, entry: SliceEntry) -> PartitionState:
+    """A long slice is believed, a short one moves the measure a little; one without records teaches nothing."""
+    span = entry.end - entry.start
+    if not entry.read or not span:
+        return at
+
+    def blend(before: float | None, measured: float) -> float:
+        return measured if before is None else before + (measured - before) * span / (span + SAMPLE)
+
+    return replace(
+        at,
+        written_per_offset=blend(at.written_per_offset, entry.bytes / span),
+        read_per_offset=blend(at.read_per_offset, entry.read / span),
     )
 
 

@@ -9,20 +9,44 @@ import pyarrow as pa
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats.compression import ByteSink, compressing
 from s3sink_job.formats.lines import LineWriter
+from s3sink_job.formats.parquet import ParquetObject
+from s3sink_job.spill import Spill
 
 
 class ObjectWriter(Protocol):
     """Writes the rows of one object into the sink it was opened on. Order is kept."""
 
+    @property
+    def size(self) -> int:
+        """How long the object would be if it were closed now: exact after `settle`, an estimate otherwise."""
+        ...
+
+    @property
+    def held(self) -> int:
+        """Bytes of rows kept in memory until they are encoded."""
+        ...
+
     def write(self, rows: pa.RecordBatch) -> None: ...
 
-    def close(self) -> None: ...
+    def settle(self) -> None:
+        """Encodes all that is held. It costs a little of the compression: do it seldom."""
+        ...
+
+    def close(self) -> tuple[tuple[str, ...], ...]:
+        """Ends the object. The columns, as paths, that had to be written as text after all."""
+        ...
+
+    def abandon(self) -> None:
+        """Gives back what it holds outside of memory."""
+        ...
 
 
-def open_object(encoding: Encoding, sink: ByteSink) -> ObjectWriter:
+def open_object(encoding: Encoding, sink: ByteSink, spill: Spill) -> ObjectWriter:
     match encoding.format:
         case "Json" | "Text":
             return LineWriter(compressing(sink, encoding.codec, encoding.level))
+        case "Parquet":
+            return ParquetObject(encoding, sink, spill)
         case other:
             raise ValueError(f"no writer for format {other}")
 

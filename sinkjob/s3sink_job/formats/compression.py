@@ -17,18 +17,26 @@ class ByteSink(Protocol):
 class Compressor(Protocol):
     def compress(self, data: bytes | memoryview, /) -> bytes: ...
 
-    def flush(self) -> bytes: ...
+    def flush(self, mode: int = ..., /) -> bytes: ...
 
 
 class Stream:
     """A sink that compresses into another. `close` ends the frame, and leaves the other sink open."""
 
-    def __init__(self, sink: ByteSink, compressor: Compressor | None) -> None:
+    def __init__(self, sink: ByteSink, compressor: Compressor | None, block: int = 0) -> None:
         self._sink = sink
         self._compressor = compressor
+        self._block = block
+        self.size = 0
+        """Bytes that went on to the other sink."""
 
     def write(self, data: bytes | memoryview) -> None:
         self._emit(data if self._compressor is None else self._compressor.compress(data))
+
+    def settle(self) -> None:
+        """Sends on all that was written so far: the frame goes on, and its size is known."""
+        if self._compressor is not None:
+            self._emit(self._compressor.flush(self._block))
 
     def close(self) -> None:
         if self._compressor is not None:
@@ -37,6 +45,7 @@ class Stream:
     def _emit(self, data: bytes | memoryview) -> None:
         if len(data):
             self._sink.write(data)
+            self.size += len(data)
 
 
 def compressing(sink: ByteSink, codec: str, level: int | None) -> Stream:
@@ -44,9 +53,10 @@ def compressing(sink: ByteSink, codec: str, level: int | None) -> Stream:
         case "None":
             return Stream(sink, None)
         case "Gzip":
-            return Stream(sink, zlib.compressobj(6 if level is None else level, zlib.DEFLATED, GZIP))
+            return Stream(sink, zlib.compressobj(6 if level is None else level, zlib.DEFLATED, GZIP), zlib.Z_SYNC_FLUSH)
         case "Zstd":
-            return Stream(sink, zstandard.ZstdCompressor(level=3 if level is None else level).compressobj())
+            frame = zstandard.ZstdCompressor(level=3 if level is None else level).compressobj()
+            return Stream(sink, frame, zstandard.COMPRESSOBJ_FLUSH_BLOCK)
         case other:
             raise ValueError(f"no compressor for codec {other}")
 

@@ -9,16 +9,37 @@ from s3sink_job.formats.compression import Stream
 
 
 class LineWriter:
+    held = 0
+
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
+        self._settled = self._since = 0
+        self._ratio = 1.0
+
+    @property
+    def size(self) -> int:
+        """Exact up to the last `settle`, by the ratio of compression from there on, but never less than was sent."""
+        return max(self._stream.size, self._settled + int(self._since * self._ratio))
 
     def write(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows == 0:
             return
         lines = rows.column("line")
         whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-        self._stream.write(memoryview(pc.binary_join(whole, b"\n")[0].as_buffer()))
+        data = memoryview(pc.binary_join(whole, b"\n")[0].as_buffer())
+        self._stream.write(data)
         self._stream.write(b"\n")
+        self._since += len(data) + 1
 
-    def close(self) -> None:
+    def settle(self) -> None:
+        self._stream.settle()
+        if self._since:
+            self._ratio = (self._stream.size - self._settled) / self._since
+        self._settled, self._since = self._stream.size, 0
+
+    def close(self) -> tuple[()]:
         self._stream.close()
+        return ()
+
+    def abandon(self) -> None:
+        return

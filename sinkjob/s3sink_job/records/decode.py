@@ -8,29 +8,64 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.records.text import NONE_BAD, Bad, Column, base64, holds, json_text, quoted, top_key_among, utf8
+from s3sink_job.records.tables import META_FIELDS, ColumnDecoder, millis
+from s3sink_job.records.text import (
+    NONE_BAD,
+    Bad,
+    Column,
+    Decoded,
+    base64,
+    holds,
+    json_text,
+    quoted,
+    top_key_among,
+    utf8,
+)
 
-META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
 # A name may be written with escapes, so those are worth a second look too.
 MAY_CLASH = r'"_(?:key|topic|partition|offset|timestamp|headers)"|"_[^"]*\\u|"\\u005[fF]'
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """`rows` has as many rows as the batch; those in `bad` hold nothing of use."""
+class Decoder(Protocol):
+    """Of one slice. `schema` is what it knows of the values' columns, as text; nothing where there are none."""
 
-    rows: pa.RecordBatch
-    bad: Bad
+    def decode(self, batch: pa.RecordBatch) -> Decoded: ...
+
+    @property
+    def schema(self) -> str: ...
+
+    def as_text(self, path: tuple[str, ...]) -> None:
+        """A column that the format had to write as text, and that will be text from now on."""
+        ...
 
 
-def decode(batch: pa.RecordBatch, encoding: Encoding, topic: str) -> Decoded:
-    line, bad = _text_lines(batch, encoding) if encoding.format == "Text" else _json_lines(batch, encoding, topic)
-    return Decoded(pa.RecordBatch.from_arrays([line], ["line"]), bad)
+def open_decoder(encoding: Encoding, topic: str, schema: str = "") -> Decoder:
+    if encoding.format == "Parquet":
+        return ColumnDecoder(encoding, topic, schema)
+    return LineDecoder(encoding, topic)
+
+
+@dataclass
+class LineDecoder:
+    encoding: Encoding
+    topic: str
+    schema: str = ""
+
+    def decode(self, batch: pa.RecordBatch) -> Decoded:
+        if self.encoding.format == "Text":
+            line, bad = _text_lines(batch, self.encoding)
+        else:
+            line, bad = _json_lines(batch, self.encoding, self.topic)
+        return Decoded(pa.RecordBatch.from_arrays([line], ["line"]), bad)
+
+    def as_text(self, path: tuple[str, ...]) -> None:
+        raise TypeError("lines have no columns")
 
 
 def _text_lines(batch: pa.RecordBatch, encoding: Encoding) -> tuple[Column, Bad]:
@@ -54,7 +89,7 @@ def _json_lines(batch: pa.RecordBatch, encoding: Encoding, topic: str) -> tuple[
     if encoding.meta == "None":
         return value.cast(pa.binary()), bad
     key, bad_keys = _as_json(batch.column("key"), encoding.key, "key")
-    timestamp = _text_of(_millis(batch.column("timestamp")))
+    timestamp = _text_of(millis(batch.column("timestamp")))
     bad = Bad({**bad_keys.rows, **bad.rows})
     if encoding.meta == "Quix":
         line = _concat('{"_timestamp":', timestamp, ',"_key":', key, ',"_value":', value, "}")
@@ -118,10 +153,6 @@ def _headers(column: Column) -> Column:
     ends = pc.cumulative_sum(lengths.cast(pa.int32()))
     starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
     return _concat("[", pc.binary_join(pa.ListArray.from_arrays(starts, entry), ","), "]")
-
-
-def _millis(column: Column) -> Column:
-    return pc.divide(column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), 1000)
 
 
 def _text_of(column: Column) -> Column:

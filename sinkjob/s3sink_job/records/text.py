@@ -14,6 +14,7 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import simdjson
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,14 @@ class Bad:
         return bool(self.rows)
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """`rows` has as many rows as the batch; those in `bad` hold nothing of use."""
+
+    rows: pa.RecordBatch
+    bad: Bad
+
+
 Column: TypeAlias = pa.Array
 NONE_BAD = Bad({})
 
@@ -34,6 +43,7 @@ COMMA = r",\s*[\]}]"
 NAN = "(?i:nan|inf)"
 SUSPECT = f"{COMMA}|{NAN}"
 STRING = r'"(?:[^"\\]|\\.)*"'
+WRAP = b'}\n,{"":'
 CONTROL = {chr(c): f"\\u{c:04x}" for c in range(0x20)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -54,6 +64,8 @@ def utf8(column: Column) -> tuple[Column, Bad]:
 
 def json_text(column: Column) -> tuple[Column, Bad]:
     """Bytes that hold one JSON value each, on one line each. Null stays null."""
+    if all_json(column):
+        return one_line(column.cast(pa.string())), NONE_BAD
     text, bad = utf8(column)
     valid = pc.fill_null(_query("SELECT json_valid(v) AS r FROM batch", text), True)
     rows = dict(bad.rows)
@@ -69,6 +81,29 @@ def json_text(column: Column) -> tuple[Column, Bad]:
             suspects.filter(pc.match_substring_regex(bare, COMMA)).to_pylist(), "not JSON: a trailing comma"
         )
     return one_line(text), Bad(rows)
+
+
+def all_json(column: Column) -> bool:
+    """Whether a strict parser takes the whole column in one go. If not, it still may all be JSON.
+
+    Each value is wrapped as `{"":…}` on a line of its own. A value cut short cannot borrow its end from the next: a
+    string may not hold a line break, an array is not closed by `}`, and behind a `}` no object goes on with `{`.
+    So each value gives one element at least, and as many as there are values means one each.
+    """
+    filled = pc.fill_null(column, b"null") if column.null_count else column
+    values = pa.ListArray.from_arrays(pa.array([0, len(filled)], pa.int32()), filled.cast(pa.binary()))
+    whole = pc.binary_join(values, WRAP)[0].as_py()
+    try:
+        found = _parser().parse(b'[{"":' + whole + b"}]")
+        return isinstance(found, simdjson.Array) and len(found) == len(column)
+    except (ValueError, RuntimeError):
+        return False
+
+
+@cache
+def _parser() -> simdjson.Parser:
+    """One a process: it keeps its memory."""
+    return simdjson.Parser()
 
 
 def one_line(text: Column) -> Column:

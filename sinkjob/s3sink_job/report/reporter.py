@@ -11,9 +11,10 @@ from typing import Any
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.contact import Problem
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry
-from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.plan import Offsets, Plan, TopicPartition
 from s3sink_job.flush.state import State
 from s3sink_job.report.metrics import Metrics
+from s3sink_job.report.progress import Estimate, Progress
 
 WORST = 50
 
@@ -28,6 +29,8 @@ class Reporter:
     _facts: dict[str, Any] = field(default_factory=dict)
     _conditions: dict[str, dict[str, Any]] = field(default_factory=dict)
     _attempts: int = 0
+    _gauged: set[TopicPartition] = field(default_factory=set)
+    _progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
         self._facts = {"phase": "Starting", "flush": {}, "retry": {"attempts": 0, "skippedRecords": 0}}
@@ -66,9 +69,11 @@ class Reporter:
         seen: Mapping[TopicPartition, Offsets],
         since: Mapping[TopicPartition, float],
         problems: Mapping[TopicPartition, Problem],
-        next_due: float | None,
+        plan: Plan,
         now: float,
+        cause: Problem | None = None,
     ) -> None:
+        """`cause` is what keeps the sink as a whole from catching up, where no partition is blocked."""
         rows: list[dict[str, Any]] = []
         for (topic, partition), offsets in seen.items():
             committed = state.offset(topic, partition)
@@ -81,6 +86,8 @@ class Reporter:
             self.metrics.committed.labels(*labels).set(committed)
             rows.append({"topic": topic, "partition": partition, "committed": committed, "end": offsets.stable})
             rows[-1] |= {"lag": behind, "toEnd": to_end, "age": age}
+        self._forget(self._gauged - seen.keys() - problems.keys())
+        self._gauged |= seen.keys()
         self.metrics.epoch.set(state.epoch)
         rows.sort(key=lambda r: (-r["lag"], r["topic"], r["partition"]))
         lag: dict[str, Any] = {
@@ -98,23 +105,51 @@ class Reporter:
             self._facts["driver"] = {"epoch": state.epoch}
             flush = self._facts["flush"]
             flush |= {"totalRecords": state.totals.records, "totalObjects": state.totals.objects}
-            flush["nextDue"] = _iso(next_due) if next_due else None
+            flush["nextDue"] = _iso(plan.next_due) if plan.next_due else None
             self._facts["retry"]["skippedRecords"] = state.totals.skipped
-        self._caught_up(lag, problems)
+            self._progress.see(plan.length + plan.left, plan.left, now)
+        self._caught_up(lag, problems, cause, throttled=plan.throttled)
 
-    def _caught_up(self, lag: Mapping[str, Any], problems: Mapping[TopicPartition, Problem]) -> None:
+    def _forget(self, partitions: set[TopicPartition]) -> None:
+        """A topic that was given up must not show its last lag for ever."""
+        for topic, partition in partitions:
+            for gauge in (self.metrics.lag, self.metrics.lag_end, self.metrics.oldest, self.metrics.committed):
+                gauge.remove(topic, str(partition))
+        self._gauged -= partitions
+
+    def _caught_up(
+        self,
+        lag: Mapping[str, Any],
+        problems: Mapping[TopicPartition, Problem],
+        cause: Problem | None,
+        *,
+        throttled: bool,
+    ) -> None:
         if problems:
             (topic, partition), problem = next(iter(sorted(problems.items())))
             more = f" (and {len(problems) - 1} more partitions)" if len(problems) > 1 else ""
             where = "" if topic in problem.message else f"{topic}-{partition}: "
             self.condition("CaughtUp", False, problem.reason, where + problem.message + more)
+        elif cause is not None:
+            self.condition("CaughtUp", False, cause.reason, cause.message)
         elif lag["recordsToHighWatermark"] == 0:
             self.condition("CaughtUp", True, "Level", "everything in Kafka is in the bucket")
+        elif throttled:
+            text = f"{lag['records']} offsets are left, and source.maxBytesPerSecond sets the pace"
+            self.condition("CaughtUp", False, "Throttled", text)
         elif lag["records"] == 0:
             text = f"{lag['recordsToHighWatermark']} offsets belong to transactions that are still open"
             self.condition("CaughtUp", False, "OpenTransaction", text)
         else:
             self.condition("CaughtUp", False, "Waiting", f"{lag['records']} offsets wait for a flush rule")
+
+    def offsets_published(self, group: str, error: S3SinkError | None = None) -> None:
+        """Apart from all else: the sink goes on writing, whatever becomes of the group."""
+        if error is None:
+            self.condition("OffsetsPublished", True, "Published", f"the group {group} shows what is committed")
+        else:
+            self.metrics.errors.labels(error.reason).inc()
+            self.condition("OffsetsPublished", False, error.reason, str(error))
 
     def lost(self, gaps: Sequence[Gap]) -> None:
         for gap in gaps:
@@ -140,6 +175,7 @@ class Reporter:
         self.metrics.last_flush.set(now)
         reasons = sorted({s.reason for s in manifest.slices})
         with self._lock:
+            self._progress.moved(sum(s.end - s.start for s in manifest.slices), now)
             self._attempts = 0
             self._facts["retry"]["attempts"] = 0
             self._facts["flush"] |= {
@@ -169,6 +205,11 @@ class Reporter:
     def well(self) -> None:
         self.metrics.up.set(1)
         self.condition("LastFlushSucceeded", True, "Succeeded", "no failure since")
+
+    def estimate(self, now: float) -> Estimate | None:
+        """How far a backlog is; None while there is none."""
+        with self._lock:
+            return self._progress.estimate(now)
 
     def status(self) -> dict[str, Any]:
         with self._lock:

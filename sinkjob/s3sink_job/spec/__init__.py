@@ -18,6 +18,7 @@ from s3sink_job.spec.format import (
     Parquet,
     SchemaEvolution,
 )
+from s3sink_job.spec.jsonschema import columns_of
 from s3sink_job.spec.layout import (
     ByField,
     ByHeader,
@@ -167,6 +168,7 @@ __all__ = [
     "TopicOffset",
     "Transform",
     "Value",
+    "columns_of",
     "format_duration",
     "format_quantity",
     "load_file",

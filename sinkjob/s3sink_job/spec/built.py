@@ -16,12 +16,12 @@ _ABSENT = object()
 
 @dataclass(frozen=True)
 class NotBuilt:
-    """Any value outside of `built` is refused; `default` stands in where the field is absent."""
+    """Any value outside of `built` is refused, unless the format is the one it is built for."""
 
     path: str
     instead: str
     built: tuple[Any, ...] = ()
-    default: Any = _ABSENT
+    but_for: str = ""
 
 
 _OMIT = "leave it out"
@@ -31,15 +31,12 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.run", "use Once, started by a CronJob of your own", ("Continuous", "Once")),
     NotBuilt("spec.mode", "use Append", ("Append",)),
     NotBuilt("spec.reset", "use another statePrefix and prefix for a fresh start"),
-    NotBuilt("spec.source.topicPattern", "list the topics in spec.source.topics"),
-    NotBuilt("spec.source.maxBytesPerSecond", "use a quota of the brokers"),
-    NotBuilt("spec.source.publishOffsetsTo", "read the lag from /metrics or /status"),
     NotBuilt("spec.source.key.format", "use String, Bytes or Json", ("String", "Bytes", "Json")),
     NotBuilt("spec.source.key.schemaRegistry", _OMIT),
     NotBuilt("spec.source.key.schema", _OMIT, ("",)),
     NotBuilt("spec.source.value.format", "use Json, String or Bytes", ("Json", "String", "Bytes")),
     NotBuilt("spec.source.value.schemaRegistry", _OMIT),
-    NotBuilt("spec.source.value.schema", _OMIT, ("",)),
+    NotBuilt("spec.source.value.schema", "use it with Parquet, or leave it out", ("",), but_for="Parquet"),
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
     NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
     NotBuilt("spec.layout.partitionBy", _DEFAULT_LAYOUT, ([{"type": "Topic"}, {"type": "Partition"}],)),
@@ -50,14 +47,11 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.layout.padding.partition", _DEFAULT_LAYOUT, (0,)),
     NotBuilt("spec.layout.suffix", _DEFAULT_LAYOUT, ("",)),
     NotBuilt("spec.layout.extension", "leave it out: it follows from format and codec", ("",)),
-    NotBuilt("spec.format.type", "set Json or Text", ("Json", "Text"), default="Parquet"),
-    NotBuilt("spec.format.compression.codec", "use None, Gzip or Zstd", ("None", "Gzip", "Zstd")),
+    NotBuilt("spec.format.type", "set Parquet, Json or Text", ("Parquet", "Json", "Text")),
+    NotBuilt("spec.format.compression.codec", "use None, Gzip or Zstd", ("None", "Gzip", "Zstd"), but_for="Parquet"),
     NotBuilt("spec.format.csv.header", _OMIT, (True,)),
     NotBuilt("spec.format.csv.delimiter", _OMIT, (",",)),
     NotBuilt("spec.format.csv.quote", _OMIT, ("Minimal",)),
-    NotBuilt("spec.format.parquet.rowGroupBytes", _OMIT, ("64Mi", 64 * 2**20)),
-    NotBuilt("spec.format.parquet.dictionary", _OMIT, (True,)),
-    NotBuilt("spec.format.parquet.statistics", _OMIT, (True,)),
     NotBuilt("spec.format.columns.meta", "use None, Kafka or Quix", ("None", "Kafka", "Quix")),
     NotBuilt("spec.format.columns.flatten", _OMIT, (False,)),
     NotBuilt("spec.format.envelope.enabled", "use columns.meta: Kafka with Json", (False,)),
@@ -67,9 +61,6 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.format.envelope.metadata", _OMIT, (True,)),
     NotBuilt("spec.format.schemaEvolution.mode", _OMIT, ("Backward",)),
     NotBuilt("spec.format.schemaEvolution.onChange", _OMIT, ("Merge",)),
-    NotBuilt("spec.flush.bytes", "use flush.records or flush.interval"),
-    NotBuilt("spec.flush.aligned", "use flush.interval"),
-    NotBuilt("spec.flush.recordWindow", "use flush.interval"),
     NotBuilt("spec.nullValues", "use Write", ("Write",)),
     NotBuilt("spec.transform", "write the records as they are"),
     NotBuilt("spec.routes", "use one S3Sink for each route", ([],)),
@@ -81,11 +72,12 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
 
 def not_built(document: Mapping[str, Any]) -> Iterator[FieldError]:
     """An error for every field of the document that asks for what no code does yet."""
+    kind = _value_at(document, "spec.format.type")
     for row in NOT_BUILT:
         value = _value_at(document, row.path)
-        if value is _ABSENT and row.default is not _ABSENT and row.default not in row.built:
-            yield FieldError(row.path, f"{row.default}, the default, is not built yet; {row.instead}")
-        elif value is not _ABSENT and value not in row.built:
+        if row.but_for and row.but_for == ("Parquet" if kind is _ABSENT else kind):
+            continue
+        if value is not _ABSENT and value not in row.built:
             yield FieldError(row.path, f"{_named(row, value)}not built yet; {row.instead}")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
+from s3sink_job.spec.jsonschema import NotASchema, columns_of
 from s3sink_job.spec.model import CONFIG
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.properties import PropertyName, PropertyValue
@@ -96,6 +97,11 @@ class _Decoding:
             raise Refusal(f"is only for Json and Avro, and format is {kind}", show=False)
         if schema and registry:
             raise Refusal("must not be set beside schemaRegistry, which gives the schema", show=False)
+        if schema and kind == "Json":
+            try:
+                columns_of(schema)
+            except NotASchema as error:
+                raise Refusal(str(error), show=False) from None
         if kind in {"Protobuf", "JsonSchema"} and not registry:
             raise Refusal(f"{kind} needs schemaRegistry, which is not set", at=("..", "schemaRegistry"), show=False)
         if kind == "Avro" and not registry and not schema:

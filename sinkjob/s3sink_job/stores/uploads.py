@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from s3sink_job.errors import S3SinkError
+from s3sink_job.spill import Spill
 from s3sink_job.stores.bucket import Bucket
 
 MAX_PARTS = 10_000
@@ -12,7 +14,7 @@ MAX_PARTS = 10_000
 
 @dataclass
 class Upload:
-    """Holds at most one part in memory. `write` makes it usable as the sink of any encoder."""
+    """Holds at most one part, in memory or, where that is scarce, in a file. Any encoder can write to it."""
 
     bucket: Bucket
     key: str
@@ -23,13 +25,33 @@ class Upload:
     size: int = 0
     _etags: list[str] = field(default_factory=list)
     _buffer: bytearray = field(default_factory=bytearray)
+    _spilled: Path | None = None
+    _spill: Spill | None = None
+    _on_disk: int = 0
 
     def write(self, data: bytes | memoryview) -> int:
         self._buffer += data
         self.size += len(data)
-        while len(self._buffer) >= self.part_size:
+        while self._on_disk + len(self._buffer) >= self.part_size:
             self._send(self.part_size)
         return len(data)
+
+    @property
+    def held(self) -> int:
+        """Bytes in memory."""
+        return len(self._buffer)
+
+    def spill(self, spill: Spill) -> None:
+        """Moves what is held in memory to a file, until the part is full."""
+        if not self._buffer:
+            return
+        if self._spilled is None:
+            self._spill, self._spilled = spill, spill.new_file()
+        with spill.writing(), self._spilled.open("ab") as file:
+            file.write(self._buffer)
+        self._on_disk += len(self._buffer)
+        self._buffer.clear()
+        spill.grew(self._spilled, self._on_disk)
 
     @property
     def nearly_full(self) -> bool:
@@ -38,12 +60,14 @@ class Upload:
 
     def finish(self) -> tuple[str, tuple[str, ...]]:
         """Sends what is left. The upload is whole now, and still invisible."""
-        if self._buffer or not self._etags:
-            self._send(len(self._buffer))
+        left = self._on_disk + len(self._buffer)
+        if left or not self._etags:
+            self._send(left)
         return self.upload_id, tuple(self._etags)
 
     def abandon(self) -> None:
         """Best effort: what stays behind is invisible, and `s3sink gc` or a lifecycle rule removes it."""
+        self._forget_file()
         if self.upload_id:
             try:
                 self.bucket.abort_upload(self.key, self.upload_id)
@@ -51,9 +75,17 @@ class Upload:
                 return
 
     def _send(self, count: int) -> None:
+        if self._spilled is not None:
+            self._buffer[:0] = self._spilled.read_bytes()
+            self._forget_file()
         if not self.upload_id:
             self.upload_id = self.bucket.create_upload(self.key, self.metadata, self.content_type)
         with memoryview(self._buffer) as view:
             etag = self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, view[:count])
         self._etags.append(etag)
         del self._buffer[:count]
+
+    def _forget_file(self) -> None:
+        if self._spill is not None and self._spilled is not None:
+            self._spill.remove(self._spilled)
+        self._spilled, self._spill, self._on_disk = None, None, 0

@@ -1,0 +1,110 @@
+"""`s3sink plan`: what a driver would write now, and why.
+
+It is the driver's own look at Kafka and its own planner, with books that store nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from s3sink_job.engine.books import Books
+from s3sink_job.engine.driver import ADOPT, Driver
+from s3sink_job.engine.ledger import Ledger
+from s3sink_job.flush.contact import Contact
+from s3sink_job.flush.keys import object_key
+from s3sink_job.flush.manifest import Manifest, Slice
+from s3sink_job.flush.plan import (
+    Offsets,
+    Plan,
+    TopicPartition,
+    Watch,
+    behind_since,
+    by_clock,
+    object_length,
+    partition_of,
+    rules_of,
+)
+from s3sink_job.flush.state import State, commit, published
+from s3sink_job.spec import S3Sink
+
+
+class Rehearsal(Books):
+    """Goes on as if everything had been stored."""
+
+    def swap(self, state: State) -> State:
+        self._state = state
+        return state
+
+    def commit(self, state: State, manifest: Manifest) -> State:
+        return self.swap(published(commit(state, manifest)))
+
+
+@dataclass(frozen=True)
+class Preview:
+    sink: S3Sink
+    extension: str
+    stored: State | None
+    state: State
+    contact: Contact
+    plan: Plan
+
+    def to_doc(self) -> dict[str, Any]:
+        return {
+            "sink": self.sink.id,
+            "state": None if self.stored is None else f"at flush {self.stored.flush}",
+            "publishing": self.stored.publishing if self.stored else None,
+            "paused": self.sink.spec.state != "Running",
+            "notes": list(self.contact.notes),
+            "left": self.plan.left,
+            "throttled": self.plan.throttled,
+            "partitions": [self._partition(at, offsets) for at, offsets in sorted(self.contact.known.items())],
+            "problems": [
+                {"topic": topic, "partition": partition, "reason": problem.reason, "message": problem.message}
+                for (topic, partition), problem in sorted(self.contact.problems.items())
+            ],
+        }
+
+    def _partition(self, at: TopicPartition, offsets: Offsets) -> dict[str, Any]:
+        committed = self.state.offset(*at)
+        doc: dict[str, Any] = {"topic": at[0], "partition": at[1], "committed": committed, "end": offsets.stable}
+        doc |= {"lag": max(0, offsets.stable - committed)}
+        slices = [part for part in self.plan.slices if part.at == at]
+        if slices:
+            doc |= {"reason": slices[0].reason, **self._written(at, slices)}
+        elif doc["lag"] and at in self.contact.seen and self.sink.spec.run != "Once":
+            when, reason = by_clock(behind_since(self.state, Watch(), at), rules_of(self.sink.spec.flush, None))
+            doc |= {"waitsFor": reason, "due": datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return doc
+
+    def _written(self, at: TopicPartition, slices: list[Slice]) -> dict[str, Any]:
+        known = partition_of(self.state, at)
+        length, _ = object_length(known, rules_of(self.sink.spec.flush, None))
+        offsets = sum(part.end - part.start for part in slices)
+        doc: dict[str, Any] = {
+            "offsets": offsets,
+            "slices": [{"from": part.start, "to": part.end} for part in slices],
+            "objects": sum(-(-(part.end - part.start) // length) for part in slices),
+            "keys": [self._key(part) for part in slices],
+        }
+        if known.written_per_offset is not None and known.read_per_offset is not None:
+            doc |= {
+                "bytes": round(offsets * known.written_per_offset),
+                "readBytes": round(offsets * known.read_per_offset),
+            }
+        return doc
+
+    def _key(self, part: Slice) -> str:
+        """Of the slice's first object, if its first offset holds a record."""
+        prefix = self.sink.spec.destination.prefix
+        return object_key(prefix, part.topic, part.generation, part.partition, part.start, self.extension)
+
+
+def preview(driver: Driver, ledger: Ledger) -> Preview:
+    """Reads the state and asks Kafka for offsets; nothing else, and nothing is written."""
+    stored = ledger.look(driver.sink.metadata.annotations.get(ADOPT, ""))
+    state = State(owner=ledger.owner) if stored is None else published(replace(stored, owner=ledger.owner))
+    books = Rehearsal(ledger, state, driver.clock)
+    contact, plan = driver.look(books)
+    return Preview(driver.sink, driver.encoding.extension, stored, books.state, contact, plan)

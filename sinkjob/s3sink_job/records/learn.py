@@ -1,0 +1,176 @@
+"""What types the fields of JSON records have, record by record.
+
+This is the slow and exact way. It is taken for a batch that the fast reader refused, which is the first of
+a topic and any with a new field, another type, or a record that is not what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from s3sink_job.schema.types import MAX_DEPTH, MORE, from_doc, to_doc
+
+
+class NotARow(ValueError):
+    """A value that cannot be a row, in words."""
+
+
+def parse(text: str) -> dict[str, Any]:
+    """A JSON object, with numbers that no column can hold exactly left as their text."""
+    try:
+        value = _DECODER.decode(text)
+        if "\\ud" in text.lower():
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise NotARow("is nested too deeply to be read") from None
+    except NotARow:
+        raise
+    except UnicodeEncodeError:
+        raise NotARow("not JSON: a lone surrogate") from None
+    except ValueError as error:
+        raise NotARow(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise NotARow(f"not a JSON object but {_name(value)}: columns need named fields")
+    if MORE in value:
+        raise NotARow(f"has a field {MORE!r}, a name kept for the fields without a column")
+    return value
+
+
+class Number(str):
+    """The text of a number that neither int64 nor double holds exactly."""
+
+    __slots__ = ()
+
+
+Doc = Any
+"""A type as `schema.types.to_doc` gives it. One more name is used here: whole numbers that no double holds."""
+LONG = "long"
+
+
+def learn(known: pa.StructType, rows: list[dict[str, Any]]) -> pa.StructType:
+    """The known type, widened to hold every one of the rows."""
+    doc = to_doc(known)
+    for row in rows:
+        _absorb_fields(doc["struct"], row, 0)
+    return from_doc(_settled(doc))
+
+
+def _absorb(known: Doc, value: Any, depth: int) -> Doc:
+    """The known type, widened to hold the value. Structs are widened in place."""
+    match value:
+        case None:
+            return known
+        case bool():
+            return _either(known, "bool")
+        case int():
+            kind = "int64" if float(value) == value else LONG
+            return _either(known, kind)
+        case float():
+            return _either(known, "double")
+        case dict() if depth < MAX_DEPTH and _is(known, "struct"):
+            known = {"struct": {}} if known == "null" else known
+            _absorb_fields(known["struct"], value, depth)
+            return known
+        case list() if depth < MAX_DEPTH and _is(known, "list"):
+            element = "null" if known == "null" else known["list"]
+            for item in value:
+                element = _absorb(element, item, depth + 1)
+            return {"list": element}
+        case _:
+            return "text"
+
+
+def _absorb_fields(fields: dict[str, Doc], value: dict[str, Any], depth: int) -> None:
+    for name, inner in value.items():
+        fields[name] = _absorb(fields.get(name, "null"), inner, depth + 1)
+
+
+def _is(known: Doc, kind: str) -> bool:
+    return known == "null" or (isinstance(known, dict) and kind in known)
+
+
+def _either(known: Doc, kind: str) -> Doc:
+    if known in (kind, "null"):
+        return kind
+    both = {known, kind} if isinstance(known, str) else set()
+    if both == {"int64", LONG}:
+        return LONG
+    return "double" if both == {"int64", "double"} else "text"
+
+
+def _settled(doc: Doc) -> Doc:
+    if isinstance(doc, dict):
+        return {key: _settled(inner) for key, inner in doc.items()}
+    return "int64" if doc == LONG else doc
+
+
+def misfit(value: Any, kind: Doc, where: str = "$") -> str:
+    """Why a value does not fit a supplied type; nothing if it does."""
+    match value, kind:
+        case (None, _) | (_, "json") | (bool(), "bool") | (float(), "double"):
+            return ""
+        case dict(), {"struct": fields}:
+            for name, inner in value.items():
+                if name not in fields and not (where == "$" and MORE in fields):
+                    return f"{where} has the field {name!r}, which it does not name"
+                if name in fields and (why := misfit(inner, fields[name], f"{where}.{name}")):
+                    return why
+            return ""
+        case list(), {"list": element}:
+            return next(filter(None, (misfit(v, element, f"{where}[{i}]") for i, v in enumerate(value))), "")
+        case int(), "int64" if not isinstance(value, bool):
+            return ""
+        case int(), "double" if not isinstance(value, bool) and float(value) == value:
+            return ""
+        case str(), "text" if not isinstance(value, Number):
+            return ""
+    wanted = kind if isinstance(kind, str) else next(iter(kind))
+    return f"{where} is {_name(value)}, and should be {wanted}"
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise NotARow(f"has the field {twice!r} twice: which one is meant cannot be known")
+    return found
+
+
+def _whole(text: str) -> int | Number:
+    # Python's limit on the digits of a number is not JSON's.
+    if len(text) <= 20 and -(2**63) <= (number := int(text)) < 2**63:
+        return number
+    return Number(text)
+
+
+def _real(text: str) -> float | Number:
+    number = float(text)
+    return number if math.isfinite(number) else Number(text)
+
+
+def _none(text: str) -> Any:
+    raise NotARow(f"not JSON: {text}")
+
+
+def _name(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float() | Number():
+            return f"the number {value}"[:60]
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once_each, parse_int=_whole, parse_float=_real, parse_constant=_none)

@@ -1,0 +1,1 @@
+"""The types of columns: how inferred ones widen, and how rows follow."""

@@ -1,0 +1,122 @@
+"""A bounded folder for what does not fit into memory: encoded data on its way to the bucket.
+
+Each user holds a lock on a folder of its own. Whatever lies there without one belongs to a process that was
+killed, and is removed by the next that comes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from s3sink_job.errors import TransientError
+
+LOCK = "lock"
+
+
+class SpillFull(TransientError):
+    """The disk has no room: nothing is lost, since Kafka still has the records."""
+
+    reason = "SpillFull"
+
+
+@dataclass(frozen=True)
+class SpillPlace:
+    folder: str
+    limit: int
+    """Bytes that one task may hold there."""
+
+
+def spill_folder() -> str:
+    """Where Spark keeps its own temporary files: in a pod that is a volume of bounded size."""
+    base = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    return str(Path(base) / f"s3sink-spill-{os.getuid()}")
+
+
+@dataclass
+class Spill:
+    place: SpillPlace
+    _folder: Path | None = None
+    _lock: IO[str] | None = None
+    _files: int = 0
+    _sizes: dict[Path, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> int:
+        return sum(self._sizes.values())
+
+    @property
+    def crowded(self) -> bool:
+        """Whether it is time to finish objects rather than to go on filling them."""
+        return self.used >= self.place.limit // 2
+
+    def new_file(self) -> Path:
+        self._files += 1
+        return self._own_folder() / str(self._files)
+
+    def grew(self, path: Path, size: int) -> None:
+        self._sizes[path] = size
+        if self.used > self.place.limit:
+            raise SpillFull(self._words(f"its limit of {self.place.limit >> 20} MiB is reached"))
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        self._sizes.pop(path, None)
+
+    def close(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._sizes.clear()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A full disk as an error in words."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise SpillFull(self._words("the disk is full")) from error
+            raise
+
+    def _words(self, why: str) -> str:
+        return (
+            f"no room to spill encoded data in {self.place.folder}: {why}. Free some, or raise spark.driver.spill "
+            "(executor.spill in Cluster mode); it is tried again"
+        )
+
+    def _own_folder(self) -> Path:
+        if self._folder is None:
+            with self.writing():
+                base = Path(self.place.folder)
+                base.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with (base / LOCK).open("w") as gate:
+                    # One at a time: a folder that is made just now has no lock yet, and looks like a left-over.
+                    fcntl.flock(gate, fcntl.LOCK_EX)
+                    remove_left_overs(base)
+                    self._folder = Path(tempfile.mkdtemp(dir=base))
+                    self._lock = (self._folder / LOCK).open("w")
+                    fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return self._folder
+
+
+def remove_left_overs(base: Path) -> None:
+    """Folders that nobody holds."""
+    for folder in base.iterdir():
+        try:
+            with (folder / LOCK).open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
