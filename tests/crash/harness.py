@@ -52,6 +52,7 @@ class Sink:
     folder: Path
     meta: bool = True
     """Rows carry partition and offset; otherwise they are the plain values."""
+    format: str = "Json"
     spec: dict[str, Any] = field(default_factory=dict)
     started: list[SinkProcess] = field(default_factory=list)
     end: int = 0
@@ -80,7 +81,7 @@ class Sink:
                 "credentials": {"secretRef": {"name": "s3"}},
             },
             "format": {
-                "type": "Json",
+                "type": self.format,
                 "compression": {"codec": "Gzip"},
                 "columns": {"meta": "Kafka" if self.meta else "None"},
             },

@@ -11,8 +11,9 @@ from tests.crash.harness import BATCH, BATCH_OBJECTS, COMPLETE, CREATE, MANIFEST
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink) -> None:
-    sink = make_sink(spec={"source": {"startingOffsets": {"position": "Latest"}}})
+@pytest.mark.parametrize("format", ["Json", "Parquet"])
+def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink, format: str) -> None:
+    sink = make_sink(format=format, spec={"source": {"startingOffsets": {"position": "Latest"}}})
     sink.produce()
     start = BATCH // PARTITIONS
 

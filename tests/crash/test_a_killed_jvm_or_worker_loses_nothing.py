@@ -12,8 +12,11 @@ from tests.crash.processes import Member, kill
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_reason(make_sink: MakeSink) -> None:
-    sink = make_sink(meta=False)
+@pytest.mark.parametrize("format", ["Json", "Parquet"])
+def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_reason(
+    make_sink: MakeSink, format: str
+) -> None:
+    sink = make_sink(format=format, meta=False)
     sink.produce()
     first = sink.start()
     victims: list[Member] = []

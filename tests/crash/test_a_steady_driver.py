@@ -48,11 +48,14 @@ class Steady:
         return self._driver
 
 
-@pytest.fixture(scope="module")
-def steady(kafka: KafkaBroker, s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steady]:
+@pytest.fixture(scope="module", params=["Json", "Parquet"])
+def steady(
+    request: pytest.FixtureRequest, kafka: KafkaBroker, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Steady]:
     folder = tmp_path_factory.mktemp("steady")
     with FaultProxy("127.0.0.1", s3.port) as proxy:
-        sink = Sink(kafka, s3, proxy, s3.create_bucket(f"steady-{proxy.port}"), f"steady-{proxy.port}", folder)
+        name = f"steady-{proxy.port}"
+        sink = Sink(kafka, s3, proxy, s3.create_bucket(name), name, folder, format=request.param)
         sink.produce()
         yield Steady(sink)
         sink.close()

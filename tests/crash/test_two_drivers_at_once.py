@@ -13,8 +13,9 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 FENCED = 3
 
 
-def test_a_driver_that_wakes_up_late_writes_nothing(make_sink: MakeSink) -> None:
-    sink = make_sink()
+@pytest.mark.parametrize("format", ["Json", "Parquet"])
+def test_a_driver_that_wakes_up_late_writes_nothing(make_sink: MakeSink, format: str) -> None:
+    sink = make_sink(format=format)
     sink.produce()
     driver: SinkProcess = sink.start()
     for epoch, (step, skip) in enumerate(

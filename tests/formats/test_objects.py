@@ -16,6 +16,10 @@ from s3sink_job.encoding import Encoding
 from s3sink_job.formats import open_object
 from s3sink_job.formats.compression import decompress
 from s3sink_job.spec import LEVELS
+from s3sink_job.spill import Spill, SpillPlace
+
+NO_DISK = Spill(SpillPlace("/nowhere", 0))
+"""Lines are streamed: they need none."""
 
 
 class Parts(io.BytesIO):
@@ -32,7 +36,7 @@ def rows(*lines: bytes) -> pa.RecordBatch:
 
 def written(wanted: Encoding, *batches: pa.RecordBatch) -> bytes:
     sink = Parts()
-    writer = open_object(wanted, sink)
+    writer = open_object(wanted, sink, NO_DISK)
     for batch in batches:
         writer.write(batch)
     writer.close()
@@ -129,7 +133,7 @@ def test_an_object_cut_short_is_never_taken_for_a_whole_one(codec: str) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_upload_stays_open_when_the_writer_is_closed(codec: str) -> None:
     sink = Parts()
-    writer = open_object(encoding(codec), sink)
+    writer = open_object(encoding(codec), sink, NO_DISK)
     writer.write(rows(b"a"))
     writer.close()
 
@@ -153,4 +157,4 @@ def test_readers_tell_format_and_compression_by_the_name(format: str, codec: str
 
 def test_an_unknown_format_is_refused_before_anything_is_written() -> None:
     with pytest.raises(ValueError, match="Orc"):
-        open_object(encoding(format="Orc"), Parts())
+        open_object(encoding(format="Orc"), Parts(), NO_DISK)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.records.decode import decode
+from s3sink_job.records.decode import open_decoder
 
 Headers = list[tuple[str, bytes | None]] | None
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -46,7 +46,7 @@ def encoding(*, format: str = "Json", meta: str = "None", key: str = "String", v
 
 def decoded(batch: pa.RecordBatch, wanted: Encoding) -> tuple[list[bytes], dict[int, str]]:
     """The lines, and the bad rows with their reasons."""
-    found = decode(batch.select(["partition", "offset", *wanted.columns]), wanted, TOPIC)
+    found = open_decoder(wanted, TOPIC).decode(batch.select(["partition", "offset", *wanted.columns]))
     lines = found.rows.column("line")
     assert len(lines) == batch.num_rows
     assert lines.type == pa.binary()

@@ -71,6 +71,7 @@ class JsonColumns:
                 read_options=pj.ReadOptions(use_threads=False, block_size=max(data.size, 1 << 16)),
                 parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="error"),
             )
+            table.validate()  # lists of several nulls and nothing else come out broken
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         # Each value gives at least one row, since it starts and ends as an object does. More is two in one.

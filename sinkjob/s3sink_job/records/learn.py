@@ -164,7 +164,7 @@ def _name(value: Any) -> str:
         case bool():
             return "a boolean"
         case int() | float() | Number():
-            return f"the number {value}"[:60]
+            return "a number"
         case str():
             return "a string"
         case list():

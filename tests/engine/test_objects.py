@@ -1,0 +1,301 @@
+"""The open objects of a slice, before a real S3 server: how long they get, and that each record is in one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from e2e.parts.s3 import S3Server
+from s3sink_job.encoding import Encoding
+from s3sink_job.engine import objects as module
+from s3sink_job.engine.objects import Objects
+from s3sink_job.engine.write import WriteTask
+from s3sink_job.flush.manifest import ObjectEntry, Slice
+from s3sink_job.formats.compression import decompress
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import Destination
+from s3sink_job.spec.secretrefs import SecretRef, SecretSource
+from s3sink_job.spill import SpillFull, SpillPlace
+from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.stores.client import open_bucket
+
+SLICE = Slice(topic="orders", generation=1, partition=3, start=0, end=10**9, reason="records")
+JSON = Encoding(format="Json", codec="None", level=None, meta="None", key="String", value="Json")
+PARQUET = replace(JSON, format="Parquet", codec="Zstd")
+
+
+@dataclass
+class Written:
+    """What a test writes with, and the records that went in."""
+
+    task: WriteTask
+    bucket: Bucket
+    server: S3Server
+    texts: list[tuple[str, ...]] = field(default_factory=list)
+
+    def objects(self, **changes: Any) -> Objects:
+        return Objects(replace(self.task, **changes), SLICE, self.bucket, self.texts.append)
+
+    def content(self, entry: ObjectEntry) -> bytes:
+        """The object as it is after it was completed."""
+        self.bucket.complete_upload(entry.key, entry.upload_id, entry.etags)
+        name = self.task.destination.bucket
+        return self.server.client().get_object(Bucket=name, Key=entry.key)["Body"].read()
+
+
+@pytest.fixture
+def store(s3: S3Server, bucket: str, tmp_path: Path) -> Written:
+    secret = tmp_path / "secrets" / "s3"
+    secret.mkdir(parents=True)
+    (secret / "AWS_ACCESS_KEY_ID").write_text(s3.access_key)
+    (secret / "AWS_SECRET_ACCESS_KEY").write_text(s3.secret_key)
+    destination = Destination(
+        bucket=bucket, endpoint=s3.endpoint, region=s3.region, credentials=SecretSource(secret_ref=SecretRef(name="s3"))
+    )
+    task = WriteTask(
+        slices=(SLICE,),
+        sink="test/sink",
+        flush="1",
+        encoding=JSON,
+        destination=destination,
+        secrets=Secrets(str(tmp_path / "secrets")),
+        retrying=Retrying(),
+        records_per_object=None,
+        skip_bad=False,
+        max_bad=0,
+        spill=SpillPlace(str(tmp_path / "spill"), 2**30),
+    )
+    return Written(task, open_bucket(destination, task.secrets, task.retrying), s3)
+
+
+def compressible(count: int, start: int) -> list[str]:
+    return [
+        f'{{"id":{n},"kind":"order","text":"{"the same again " * 3}","half":{n / 2}}}'
+        for n in range(start, start + count)
+    ]
+
+
+def incompressible(count: int, start: int) -> list[str]:
+    noise = random.Random(start).randbytes(count * 60).hex()
+    return [f'{{"id":{start + n},"text":"{noise[n * 120 : n * 120 + 120]}"}}' for n in range(count)]
+
+
+def rows_of(values: list[str], wanted: Encoding) -> pa.RecordBatch:
+    if wanted.format == "Json":
+        return pa.RecordBatch.from_pydict({"line": pa.array([v.encode() for v in values], pa.binary())})
+    return pa.RecordBatch.from_pylist([json.loads(v) for v in values])
+
+
+def ids_in(data: bytes, wanted: Encoding) -> list[int]:
+    if wanted.format == "Json":
+        return [json.loads(line)["id"] for line in decompress(data, wanted.codec).splitlines()]
+    return list(pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist())
+
+
+def plain(count: int, start: int) -> list[str]:
+    return [f'{{"id":{n}}}' for n in range(start, start + count)]
+
+
+def offsets(start: int, count: int) -> pa.Array:
+    return pa.array(range(start, start + count), pa.int64())
+
+
+ENCODINGS = {
+    "json": JSON,
+    "json gzip": replace(JSON, codec="Gzip"),
+    "json zstd": replace(JSON, codec="Zstd"),
+    "parquet": replace(PARQUET, codec="None"),
+    "parquet zstd": PARQUET,
+}
+SIZES = [
+    *((name, make, size) for name in ENCODINGS for make in (compressible, incompressible) for size in (2**18, 2**20)),
+    *(("json", compressible, 2**23), ("json zstd", incompressible, 2**23), ("parquet zstd", incompressible, 2**23)),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "size"), SIZES)
+def test_objects_come_out_as_long_as_asked(name: str, make: Any, size: int, store: Written) -> None:
+    wanted = ENCODINGS[name]
+    objects = store.objects(encoding=wanted, bytes_per_object=size)
+
+    start = 0
+    while len(objects.done) < 2:
+        objects.write(rows_of(make(5_000, start), wanted), offsets(start, 5_000), None)
+        start += 5_000
+    objects.close()
+
+    *whole, last = objects.done
+    # How well a small first row group compresses says less about the rest.
+    off = 0.15 if wanted.format == "Parquet" and size < 2**20 else 0.1
+    assert all((1 - off) * size <= entry.bytes <= (1 + off) * size for entry in whole), [e.bytes for e in whole]
+    assert last.bytes <= (1 + off) * size
+    contents = [store.content(entry) for entry in objects.done]
+    assert [len(data) for data in contents] == [entry.bytes for entry in objects.done]
+    assert [n for data in contents for n in ids_in(data, wanted)] == list(range(start))
+    objects.tidy()
+
+
+@pytest.mark.parametrize("name", ["json gzip", "json zstd"])
+def test_data_that_stop_being_compressible_do_not_make_an_endless_object(name: str, store: Written) -> None:
+    size = 2**19
+    objects = store.objects(encoding=ENCODINGS[name], bytes_per_object=size)
+    objects.write(rows_of(["x" * 1_000] * 2_000, JSON), offsets(0, 2_000), None)
+    assert objects.done == []
+
+    for start in range(2_000, 62_000, 2_000):
+        objects.write(rows_of(incompressible(2_000, start), JSON), offsets(start, 2_000), None)
+    objects.close()
+
+    assert all(entry.bytes <= 1.25 * size for entry in objects.done), [entry.bytes for entry in objects.done]
+    assert sum(entry.rows for entry in objects.done) == 62_000
+
+
+@pytest.mark.parametrize("name", ["json zstd", "parquet zstd"])
+def test_objects_have_as_many_records_as_asked(name: str, store: Written) -> None:
+    wanted = ENCODINGS[name]
+    objects = store.objects(encoding=wanted, records_per_object=70)
+    for start in range(0, 300, 60):
+        objects.write(rows_of(plain(60, start), wanted), offsets(start * 2, 60), None)
+    objects.close()
+
+    assert [entry.rows for entry in objects.done] == [70, 70, 70, 70, 20]
+    assert [n for entry in objects.done for n in ids_in(store.content(entry), wanted)] == list(range(300))
+
+
+def test_interleaved_windows_give_one_object_each(store: Written) -> None:
+    objects = store.objects()
+    for start in range(0, 90, 30):
+        groups = pa.array([str(n % 3) for n in range(start, start + 30)])
+        objects.write(rows_of(plain(30, start), JSON), offsets(start + 1_000, 30), groups)
+    objects.close()
+
+    assert sorted(entry.group for entry in objects.done) == [("0",), ("1",), ("2",)]
+    for entry in objects.done:
+        window = int(entry.group[0])
+        assert (entry.first, entry.last, entry.rows) == (1_000 + window, 1_087 + window, 30)
+        assert ids_in(store.content(entry), JSON) == list(range(window, 90, 3))
+
+
+def test_only_the_window_that_is_written_again_is_written(store: Written) -> None:
+    objects = store.objects(only=("1",))
+    objects.write(rows_of(plain(9, 0), JSON), offsets(0, 9), pa.array([str(n % 3) for n in range(9)]))
+    objects.close()
+
+    (entry,) = objects.done
+    assert ids_in(store.content(entry), JSON) == [1, 4, 7]
+
+
+@pytest.mark.parametrize("name", ["json zstd", "parquet zstd"])
+def test_any_number_of_windows_needs_a_bounded_number_of_open_objects(
+    name: str, store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 0
+    wanted = ENCODINGS[name]
+    objects = store.objects(encoding=wanted)
+    begin = Objects._begin
+
+    def counted(self: Objects, group: tuple[str, ...], first: int) -> Any:
+        nonlocal most
+        most = max(most, len(self._open) + 1)
+        return begin(self, group, first)
+
+    monkeypatch.setattr(Objects, "_begin", counted)
+    for start in range(0, 600, 300):
+        groups = pa.array([str(n % 100) for n in range(start, start + 300)])
+        objects.write(rows_of(plain(300, start), wanted), offsets(start, 300), groups)
+    objects.close()
+
+    assert most <= module.MOST_OPEN + 1
+    found = Counter(n for entry in objects.done for n in ids_in(store.content(entry), wanted))
+    assert found == Counter(range(600))
+    assert len({entry.key for entry in objects.done}) == len(objects.done)
+    for entry in objects.done:
+        assert entry.first % 100 == entry.last % 100 == int(entry.group[0])
+
+
+@pytest.mark.parametrize("name", ["json", "json zstd", "parquet"])
+def test_memory_is_bounded_however_many_windows_are_open(
+    name: str, store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 2**18)
+    wanted = ENCODINGS[name]
+    objects = store.objects(encoding=wanted)
+    total = 0
+    for start in range(0, 20_000, 1_000):
+        groups = pa.array([str(n % 20) for n in range(start, start + 1_000)])
+        objects.write(rows_of(incompressible(1_000, start), wanted), offsets(start, 1_000), groups)
+        assert sum(current.held for current in objects._open.values()) <= 2**18
+        total = max(total, objects._spill.used)
+    objects.close()
+
+    assert total > 2**19
+    assert len(objects.done) == 20
+    found = Counter(n for entry in objects.done for n in ids_in(store.content(entry), wanted))
+    assert found == Counter(range(20_000))
+    assert objects._spill.used == 0
+    objects.tidy()
+    assert [path for path in Path(store.task.spill.folder).iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("name", ["json", "parquet"])
+def test_a_crowded_spill_closes_objects_early_and_loses_nothing(
+    name: str, store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 2**18)
+    wanted = replace(ENCODINGS[name], row_group_bytes=2**16)
+    objects = store.objects(encoding=wanted, spill=replace(store.task.spill, limit=2**20))
+    for start in range(0, 20_000, 1_000):
+        groups = pa.array([str(n % 8) for n in range(start, start + 1_000)])
+        objects.write(rows_of(incompressible(1_000, start), wanted), offsets(start, 1_000), groups)
+        assert objects._spill.used < 2**19
+    objects.close()
+
+    assert len(objects.done) > 8
+    found = Counter(n for entry in objects.done for n in ids_in(store.content(entry), wanted))
+    assert found == Counter(range(20_000))
+
+
+def test_a_spill_without_room_is_told_and_nothing_stays_behind(store: Written) -> None:
+    wanted = replace(ENCODINGS["parquet"], row_group_bytes=2**18)
+    objects = store.objects(encoding=wanted, spill=replace(store.task.spill, limit=2**17))
+
+    rows = rows_of(incompressible(10_000, 0), wanted)
+
+    with pytest.raises(SpillFull):
+        objects.write(rows, offsets(0, 10_000), None)
+    objects.abandon()
+
+    assert [path for path in Path(store.task.spill.folder).iterdir() if path.is_dir()] == []
+    uploads = store.server.client().list_multipart_uploads(Bucket=store.task.destination.bucket)
+    assert uploads.get("Uploads", []) == []
+
+
+def test_a_part_longer_than_memory_allows_waits_on_disk(store: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And data are not cut into ever smaller blocks of compression meanwhile."""
+    monkeypatch.setattr(module, "MOST_HELD", 2**18)
+    objects = store.objects()
+    for start in range(0, 20_000, 1_000):
+        objects.write(rows_of(incompressible(1_000, start), JSON), offsets(start, 1_000), None)
+        assert sum(current.held for current in objects._open.values()) <= 2**18
+    objects.close()
+
+    (entry,) = objects.done
+    assert ids_in(store.content(entry), JSON) == list(range(20_000))
+
+
+def test_a_column_that_had_to_become_text_is_told_to_the_decoder(store: Written) -> None:
+    objects = store.objects(encoding=PARQUET)
+    objects.write(pa.RecordBatch.from_pydict({"id": [2**53 + 1]}), offsets(0, 1), None)
+    objects.write(pa.RecordBatch.from_pydict({"id": [0.5]}), offsets(1, 1), None)
+    objects.close()
+
+    assert store.texts == [("id",)]
+    assert ids_in(store.content(objects.done[0]), PARQUET) == [str(2**53 + 1), "0.5"]
