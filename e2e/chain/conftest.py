@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from e2e.chain.relay import Relay
 from e2e.chain.sinks import DEFINITION, OPERATOR, SYSTEM, Namespace, install_definition, until
 from e2e.chain.world import Plant, World
 from e2e.cluster import BareCluster, Cluster
@@ -41,11 +40,10 @@ def plant(node: BareCluster) -> Iterator[Plant]:
     with (
         KafkaBroker(host=node.node_ip) as kafka,
         Versitygw(host=node.node_ip) as s3,
-        FaultProxy(node.node_ip, s3.port) as proxy,
-        Relay(node.node_ip, proxy.port) as relay,
+        FaultProxy(node.node_ip, s3.port, host=node.node_ip) as proxy,
     ):
         uid = node.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
-        yield Plant(node, kafka, s3, proxy, relay.endpoint, reference, uid)
+        yield Plant(node, kafka, s3, proxy, reference, uid)
     node.kubectl("delete", "-f", str(OPERATOR), "--ignore-not-found", "--timeout=120s")
     node.kubectl("delete", "-f", str(DEFINITION), "--ignore-not-found", "--timeout=120s")
 

@@ -39,8 +39,7 @@ class Plant:
     kafka: KafkaBroker
     s3: S3Server
     proxy: FaultProxy
-    endpoint: str
-    """The store as pods reach it: through the proxy."""
+    """The store as pods reach it."""
     image: str
     cluster_id: str
 
@@ -71,7 +70,7 @@ class World:
             "destination": {
                 "bucket": self.bucket,
                 "prefix": PREFIX,
-                "endpoint": self.plant.endpoint,
+                "endpoint": self.plant.proxy.endpoint,
                 "region": self.plant.s3.region,
                 "credentials": {"secretRef": {"name": "s3"}},
             },

@@ -174,9 +174,9 @@ class _Faults:
 
 
 class FaultProxy:
-    """Listens on a free loopback port and forwards to `target_host:target_port`."""
+    """Listens on a free port, of loopback unless told, and forwards to `target_host:target_port`."""
 
-    def __init__(self, target_host: str, target_port: int) -> None:
+    def __init__(self, target_host: str, target_port: int, host: str = LOOPBACK) -> None:
         self._faults = _Faults()
         faults = self._faults
 
@@ -184,7 +184,7 @@ class FaultProxy:
             target = (target_host, target_port)
             shared = faults
 
-        self._server = _Server((LOOPBACK, 0), Handler)
+        self._server = _Server((host, 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -193,7 +193,7 @@ class FaultProxy:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{self._server.server_address[0]}:{self.port}"
 
     @property
     def requests(self) -> list[Logged]:
