@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e lint format lock clean
+.PHONY: help setup demo test e2e bench lint format lock clean
 
 PY := .venv/bin/python
 SOURCES := $(wildcard sinkjob operator e2e tests examples benchmarks)
@@ -20,6 +20,9 @@ test: setup lint ## Check and test everything, against a real broker and a real 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; builds it once, about 20 minutes)
 	@$(PY) -m e2e.cluster build >/dev/null
 	@$(PY) -m pytest e2e/chain
+
+bench: setup ## Measure speed and memory beside the limit of Spark and Kafka (BENCH=--help shows options)
+	@$(PY) -m benchmarks $(BENCH)
 
 lint: setup ## Check style, types and the rooms' imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

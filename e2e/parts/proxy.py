@@ -184,6 +184,7 @@ class FaultProxy:
             target = (target_host, target_port)
             shared = faults
 
+        self.host = host
         self._server = _Server((host, 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
@@ -193,7 +194,7 @@ class FaultProxy:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self._server.server_address[0]}:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def requests(self) -> list[Logged]:
