@@ -1,0 +1,73 @@
+"""Runs what was asked for and says how it compares with the goals."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import report
+from benchmarks.bench import Bench, Round
+from benchmarks.cases import CASES, LIMIT, WARM_UP, Case
+from benchmarks.runner import ChildFailed
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.s3 import best_s3
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000, help="in the topic that is measured")
+    parser.add_argument("--warm-up", type=int, default=500_000, help="records of the round that is not counted")
+    parser.add_argument("--rounds", type=int, default=3, help="of each case; the middle one counts")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="only these, and the limit")
+    parser.add_argument("--flushes", type=int, default=200, help="small flushes in a row; 0: none")
+    parser.add_argument("--backlog", type=int, default=0, help="also drain a topic of so many records, once")
+    parser.add_argument("--cores", type=int, default=2, help="spark.driver.cores of the sinks")
+    parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
+    return parser.parse_args()
+
+
+def main() -> int:
+    chosen, console = options(), Console()
+    cases = _taken(console, [c for c in CASES.values() if c.name in (LIMIT, *(chosen.case or CASES))])
+    with (
+        tempfile.TemporaryDirectory(prefix="s3sink-bench-logs-") as folder,
+        KafkaBroker() as kafka,
+        best_s3() as s3,
+    ):
+        bench = Bench(kafka, s3, Path(folder), console, chosen.cores)
+        bench.topic(WARM_UP, chosen.warm_up)
+        rounds = bench.turns(
+            cases, bench.topic("events", chosen.records), chosen.records, chosen.warm_up, chosen.rounds
+        )
+        report.show(console, rounds, chosen.records)
+        small = bench.small(chosen.flushes) if chosen.flushes else None
+        backlog: dict[str, Round] = {}
+        if chosen.backlog:
+            sinks = [case for case in cases if case.name != LIMIT]
+            backlog = bench.turns(sinks, bench.topic("backlog", chosen.backlog), chosen.backlog, chosen.warm_up, 1)
+    found = report.goals(rounds, small, backlog)
+    report.show_goals(console, found)
+    report.write(rounds, small, backlog)
+    console.print(f"written: {report.RESULTS}, {report.DETAILS}")
+    return 1 if chosen.strict and not all(goal.met for goal in found) else 0
+
+
+def _taken(console: Console, cases: list[Case]) -> list[Case]:
+    for case in cases:
+        if refusal := case.refusal():
+            console.print(f"{case.name} is left out: {refusal}", markup=False, highlight=False)
+    return [case for case in cases if not case.refusal()]
+
+
+if __name__ == "__main__":
+    # Broker, S3 server and their folders go when we are told to go.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        sys.exit(main())
+    except ChildFailed as error:
+        sys.exit(f"bench: {error}")

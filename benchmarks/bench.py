@@ -1,0 +1,157 @@
+"""The runs: cases that take turns, small flushes in a row, and a large backlog."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from benchmarks.cases import SMALL, WARM_UP, Case, document, secrets
+from benchmarks.runner import Child, ChildFailed
+from benchmarks.topic import PARTITIONS, Events, Filler, create
+from benchmarks.tree import Watch
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.s3 import S3Server
+
+SMALL_RECORDS = 1000
+SETTLED = 20
+"""Small flushes until the JVM has compiled what they need: those after them are measured."""
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Round:
+    records: int
+    seconds: float
+    cpu_seconds: float
+    peak_mib: float
+
+    @property
+    def per_second(self) -> float:
+        return self.records / self.seconds
+
+    @property
+    def per_cpu_second(self) -> float:
+        return self.records / self.cpu_seconds
+
+
+@dataclass(frozen=True)
+class SmallFlushes:
+    seconds: float
+    """The median."""
+    slowest: float
+    count: int
+    cpu_seconds: float
+    """Of one flush, on average."""
+    settled_mib: float
+    last_mib: float
+
+    @property
+    def growth(self) -> float:
+        return self.last_mib / self.settled_mib - 1
+
+
+@dataclass
+class Bench:
+    kafka: KafkaBroker
+    s3: S3Server
+    folder: Path
+    console: Console
+    cores: int
+
+    def __post_init__(self) -> None:
+        self._filler = Filler(self.kafka, Events())
+        self._numbers = itertools.count(1)
+        self._secrets = secrets(self.folder / "secrets", self.s3)
+
+    def topic(self, name: str, records: int) -> str:
+        create(self.kafka, name)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        # Without a terminal a bar would be one line that says nothing until it is over.
+        with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
+            task = progress.add_task(f"records into {name}", total=records)
+            self._filler.add(name, records // PARTITIONS, lambda count: progress.advance(task, count))
+        self.console.print(f"topic {name}: {records:,} records in {PARTITIONS} partitions")
+        return name
+
+    def turns(self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
+        """Each case in a process of its own; they take turns, so that a busy minute is shared by all."""
+        measured: dict[str, list[Round]] = {case.name: [] for case in cases}
+        with contextlib.ExitStack() as stack:
+            running = {case.name: self._started(stack, case) for case in cases}
+            self.console.print(f"warming up: {', '.join(running)}")
+            warm = {name: self._round(child, WARM_UP, warm_up) for name, child in running.items()}
+            for n, (name, child) in itertools.product(range(1, rounds + 1), running.items()):
+                found = self._round(child, topic, records)
+                measured[name].append(found)
+                figures = f"{found.per_second:>9,.0f} records/s  {found.per_cpu_second:>9,.0f} per CPU-second"
+                self.console.print(f"round {n}  {name:<14}{figures}  {found.peak_mib:>6,.0f} MiB")
+        return {name: _typical(found, warm[name]) for name, found in measured.items()}
+
+    def small(self, count: int) -> SmallFlushes:
+        """A driver that stays up and flushes a few records again and again."""
+        topic = "small"
+        create(self.kafka, topic)
+        seconds: list[float] = []
+        with contextlib.ExitStack() as stack:
+            child = self._started(stack, SMALL)
+            bucket = stack.enter_context(self._bucket())
+            settled, cpu = 0, 0.0
+            for n in range(1, SETTLED + count + 1):
+                self._filler.add(topic, SMALL_RECORDS)
+                answer, watch = child.measured({"topic": topic, "bucket": bucket})
+                _complete(answer["records"], PARTITIONS * SMALL_RECORDS)
+                if n == SETTLED:
+                    settled = child.tree.memory()
+                elif n > SETTLED:
+                    seconds.append(answer["seconds"])
+                    cpu += watch.cpu_seconds
+            last = child.tree.memory()
+        return SmallFlushes(median(seconds), max(seconds), count, cpu / count, settled / MIB, last / MIB)
+
+    def _started(self, stack: contextlib.ExitStack, case: Case) -> Child:
+        log = self.folder / f"{case.name}-{next(self._numbers)}.log"
+        manifest = document(case, bootstrap=self.kafka.bootstrap, endpoint=self.s3.endpoint, cores=self.cores)
+        first = {"kind": case.kind, "document": manifest, "secrets": self._secrets.folder}
+        return stack.enter_context(Child(first, log))
+
+    def _round(self, child: Child, topic: str, records: int) -> Round:
+        with self._bucket() as bucket:
+            ends = [records // PARTITIONS] * PARTITIONS
+            answer, watch = child.measured({"topic": topic, "bucket": bucket, "ends": ends})
+        _complete(answer["records"], records)
+        return _figures(records, watch)
+
+    @contextlib.contextmanager
+    def _bucket(self) -> Iterator[str]:
+        """Emptied afterwards: a round is as large as its topic, and disks are not."""
+        name = self.s3.create_bucket(f"round-{next(self._numbers)}")
+        try:
+            yield name
+        finally:
+            client = self.s3.client()
+            for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+                for found in page.get("Contents", []):
+                    client.delete_object(Bucket=name, Key=found["Key"])
+
+
+def _figures(records: int, watch: Watch) -> Round:
+    return Round(records, watch.seconds, watch.cpu_seconds, watch.peak / MIB)
+
+
+def _complete(records: int, wanted: int) -> None:
+    if records != wanted:
+        raise ChildFailed(f"{records:,} records were handled, {wanted:,} were there")
+
+
+def _typical(rounds: list[Round], warm_up: Round) -> Round:
+    """The middle round by its cost, and the highest peak of all, warm-up included."""
+    middle = sorted(rounds, key=lambda found: found.cpu_seconds)[len(rounds) // 2]
+    peak = max(r.peak_mib for r in [*rounds, warm_up])
+    return Round(middle.records, middle.seconds, middle.cpu_seconds, peak)

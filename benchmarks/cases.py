@@ -1,0 +1,67 @@
+"""What is measured, as manifests: all cases read alike and differ in what becomes of the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from e2e.parts.s3 import S3Server
+from s3sink_job.secrets import Secrets, write_secrets
+from s3sink_job.spec import SpecError, parse
+
+LIMIT, LINES, COLUMNS = "limit-noop", "json-json", "json-parquet"
+FORMATS: dict[str, dict[str, Any]] = {
+    LIMIT: {"type": "Json"},
+    LINES: {"type": "Json"},
+    COLUMNS: {"type": "Parquet", "compression": {"codec": "Zstd"}},
+}
+SECRET = "s3"
+WARM_UP = "warm-up"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`kind` is the program a child runs (see `child.py`), `name` also that of the sink."""
+
+    name: str
+    kind: str
+    format: dict[str, Any]
+    flush: dict[str, Any] = field(default_factory=lambda: {"interval": "1h"})
+
+    def refusal(self) -> str:
+        """Why the product does not take it, in its own words; empty if it does."""
+        try:
+            parse(document(self, bootstrap="kafka:9092", endpoint="http://s3", cores=1))
+        except SpecError as error:
+            return str(error)
+        return ""
+
+
+CASES = {name: Case(name, "limit" if name == LIMIT else "drain", format) for name, format in FORMATS.items()}
+# Due as soon as the records of one flush are there.
+SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records": 1000})
+
+
+def document(case: Case, *, bootstrap: str, endpoint: str, cores: int) -> dict[str, Any]:
+    """Topic and bucket are named by each round."""
+    destination = {"bucket": "bench", "prefix": "raw", "endpoint": endpoint, "region": S3Server.region}
+    return {
+        "apiVersion": "s3sink.dev/v1alpha1",
+        "kind": "S3Sink",
+        "metadata": {"name": case.name},
+        "spec": {
+            "source": {"bootstrapServers": bootstrap, "topics": ["bench"]},
+            "destination": {**destination, "credentials": {"secretRef": {"name": SECRET}}},
+            "format": case.format,
+            "flush": case.flush,
+            # A failure is to be seen at once; time spent on waiting and trying again measures nothing.
+            "errors": {"retries": {"max": 0}},
+            "spark": {"driver": {"cores": cores}},
+        },
+    }
+
+
+def secrets(folder: Path, s3: S3Server) -> Secrets:
+    keys = {"AWS_ACCESS_KEY_ID": s3.access_key, "AWS_SECRET_ACCESS_KEY": s3.secret_key}
+    return write_secrets(folder, {SECRET: {name: key.encode() for name, key in keys.items()}})

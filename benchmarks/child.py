@@ -1,0 +1,109 @@
+"""The process that is measured: one Spark session with the product's own settings, one round after another.
+
+It is told what to do on standard input, one JSON document a line, and answers in kind. Start and warm-up of the
+JVM belong to the first round, which is not counted; each later round starts from an empty state in a bucket of
+its own, under the same sink name, as a restarted driver would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TextIO
+
+from pyspark.sql import SparkSession
+
+from s3sink_job.encoding import encoding_of
+from s3sink_job.engine.driver import Driver
+from s3sink_job.engine.job import read_slices
+from s3sink_job.engine.loop import DONE, Loop
+from s3sink_job.engine.session import start_session
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.kafka.properties import connection
+from s3sink_job.report import logs
+from s3sink_job.report.reporter import Reporter
+from s3sink_job.secrets import Secrets
+from s3sink_job.spec import S3Sink, parse
+
+
+class Round:
+    """One order after another, on one session."""
+
+    def __init__(self, sink: S3Sink, secrets: Secrets, spark: SparkSession) -> None:
+        self.sink, self.secrets, self.spark = sink, secrets, spark
+        self._steady: Driver | None = None
+
+    def limit(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns that the product reads, as it reads them, and nothing done with them."""
+        spec = self.sink.spec
+        slices = [Slice(order["topic"], 1, p, 0, end, "bench") for p, end in enumerate(order["ends"])]
+        frame = read_slices(
+            *(self.spark, slices, connection(spec.source, self.secrets)),
+            columns=encoding_of(spec).columns,
+            group="s3sink.default.limit",
+            isolation=spec.source.isolation,
+        )
+        frame.write.format("noop").mode("overwrite").save()
+        return {"records": sum(order["ends"])}
+
+    def drain(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """`s3sink run --once`, from taking over to the last object published."""
+        driver = self._driver(order, run="Once")
+        code = Loop(driver, grace=30.0).run()
+        driver.close()
+        return {"records": _flushed(driver), "code": code} if code == DONE else _failure(driver)
+
+    def flush(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """One turn of a driver that stays up."""
+        if self._steady is None:
+            self._steady = self._driver(order, run="Continuous")
+        before, began = _flushed(self._steady), time.monotonic()
+        self._steady.step()
+        return {"records": _flushed(self._steady) - before, "seconds": time.monotonic() - began}
+
+    def _driver(self, order: Mapping[str, Any], *, run: Any) -> Driver:
+        spec = self.sink.spec
+        source = replace(spec.source, topics=(order["topic"],))
+        destination = replace(spec.destination, bucket=order["bucket"])
+        sink = replace(self.sink, spec=replace(spec, run=run, source=source, destination=destination))
+        return Driver(sink, self.secrets, self.spark, Reporter(), cluster="bench", stop=threading.Event())
+
+
+def _flushed(driver: Driver) -> int:
+    if driver.books is None:
+        return 0
+    topics = driver.books.state.topics.values()
+    return sum(p.offset for topic in topics for p in topic.partitions.values())
+
+
+def _failure(driver: Driver) -> dict[str, Any]:
+    return {"failure": str(driver.reporter.status()["retry"])}
+
+
+def _private_output() -> TextIO:
+    """Answers must not mix with what Spark and its JVM print: those go to standard error from here on."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
+
+
+def main() -> None:
+    answers = _private_output()
+    logs.set_up(json_lines=False)
+    first = json.loads(sys.stdin.readline())
+    sink = parse(first["document"])
+    rounds = Round(sink, Secrets(first["secrets"]), start_session(sink.spec, sink.metadata.name))
+    run = {"limit": rounds.limit, "drain": rounds.drain, "flush": rounds.flush}[first["kind"]]
+    for line in sys.stdin:
+        answers.write(json.dumps(run(json.loads(line))) + "\n")
+        answers.flush()
+    rounds.spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Figures beside the goals: tables for people, JSON for whoever compares runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.bench import MIB, Round, SmallFlushes
+from benchmarks.cases import COLUMNS, LIMIT, LINES
+
+HERE = Path(__file__).parent
+RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
+RATIOS = {LINES: 0.50, COLUMNS: 0.25}
+PEAK_MIB = 1.3e9 / MIB
+SMALL_SECONDS = 0.6
+GROWTH = 0.10
+"""What counts as flat: a heap breathes."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure and what it should be."""
+
+    name: str
+    value: float
+    limit: float
+    at_least: bool
+    shown: str
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.limit if self.at_least else self.value < self.limit
+
+
+def results(rounds: Mapping[str, Round]) -> list[dict[str, Any]]:
+    limit = rounds[LIMIT].per_cpu_second
+    return [
+        {
+            "case": name,
+            "records_per_s": round(found.per_second),
+            "records_per_cpu_s": round(found.per_cpu_second),
+            "peak_mib": round(found.peak_mib),
+            "ratio_to_limit": round(found.per_cpu_second / limit, 3),
+        }
+        for name, found in rounds.items()
+    ]
+
+
+def goals(rounds: Mapping[str, Round], small: SmallFlushes | None, backlog: Mapping[str, Round]) -> list[Goal]:
+    found: list[Goal] = []
+    limit = rounds[LIMIT].per_cpu_second
+    for name, ratio in RATIOS.items():
+        if name in rounds:
+            value = rounds[name].per_cpu_second / limit
+            found.append(Goal(f"{name}: ratio to the limit", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))
+    for name, drained in [*rounds.items(), *backlog.items()]:
+        if name in RATIOS:
+            what = f"{name}: peak memory at {drained.records:,} records"
+            found.append(Goal(what, drained.peak_mib, PEAK_MIB, False, _below(drained.peak_mib, PEAK_MIB, "MiB")))
+    if small is not None:
+        flush, memory = "small flush, 4 partitions of 1,000 records", f"memory over {small.count} small flushes"
+        shown = f"{small.seconds:.2f} s, below {SMALL_SECONDS} s"
+        found.append(Goal(flush, small.seconds, SMALL_SECONDS, False, shown))
+        shown = f"{small.settled_mib:,.0f} → {small.last_mib:,.0f} MiB, below +{GROWTH:.0%}"
+        found.append(Goal(memory, small.growth, GROWTH, False, shown))
+    return found
+
+
+def _below(value: float, limit: float, unit: str) -> str:
+    return f"{value:,.0f}, below {limit:,.0f} {unit}"
+
+
+def show(console: Console, rounds: Mapping[str, Round], records: int) -> None:
+    table = Table(title=f"{records:,} records", title_justify="left")
+    table.add_column("case")
+    for heading in ("records/s", "per CPU-s", "CPU µs each", "peak MiB", "ratio to limit"):
+        table.add_column(heading, justify="right")
+    for line in results(rounds):
+        cost = f"{1e6 / line['records_per_cpu_s']:.2f}"
+        speed = (f"{line['records_per_s']:,}", f"{line['records_per_cpu_s']:,}", cost)
+        table.add_row(line["case"], *speed, f"{line['peak_mib']:,}", f"{line['ratio_to_limit']:.2f}")
+    console.print(table)
+
+
+def show_goals(console: Console, found: list[Goal]) -> None:
+    table = Table(title="Goals", title_justify="left")
+    for heading in ("what", "measured", ""):
+        table.add_column(heading)
+    for goal in found:
+        table.add_row(goal.name, goal.shown, "[green]met[/]" if goal.met else "[red]missed[/]")
+    console.print(table)
+
+
+def write(rounds: Mapping[str, Round], small: SmallFlushes | None, backlog: Mapping[str, Round]) -> None:
+    RESULTS.write_text(json.dumps(results(rounds), indent=2) + "\n")
+    details = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cores": os.cpu_count(), "processor": _processor(), "system": platform.platform()},
+        "cases": {name: asdict(found) for name, found in rounds.items()},
+        "small_flush": None if small is None else {**asdict(small), "growth": small.growth},
+        "backlog": {name: asdict(found) for name, found in backlog.items()},
+    }
+    DETAILS.write_text(json.dumps(details, indent=2) + "\n")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,111 @@
+"""The topics that are measured: about 220 bytes of JSON a record, as an event of a shop might look.
+
+Records differ in every field. All but number and time come from a stock made beforehand, because a record made
+from nothing takes Python longer than it takes the sink to write it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import KafkaError, Producer
+
+from e2e.parts.kafka import KafkaBroker
+from e2e.parts.processes import PartFailed
+
+PARTITIONS = 4
+STOCK = 100_000
+KEPT = {"retention.ms": "-1"}
+COUNTRIES = ("AT", "CH", "DE", "DK", "ES", "FR", "IT", "NL", "PL", "SE")
+KINDS = ("view", "search", "basket_add", "basket_remove", "checkout", "refund")
+WORDS = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "inlet", "juniper", "knoll", "lagoon")
+PATIENCE = 60.0
+
+
+class Events:
+    """An endless supply of values; the same for the same seed."""
+
+    def __init__(self, seed: int = 7, stock: int = STOCK) -> None:
+        chance = random.Random(seed)
+        self._tails = [_tail(chance) for _ in range(stock)]
+
+    def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
+        """Numbers rise within a partition, and no two partitions share one."""
+        tails = self._tails
+        for n in range(start, start + count):
+            number = n * PARTITIONS + partition
+            second = number // 200
+            yield b'{"id":%d,"at":"2026-%02d-%02dT%02d:%02d:%02d.%03dZ",%b' % (
+                number,
+                second // 2_419_200 % 12 + 1,
+                second // 86_400 % 28 + 1,
+                second // 3600 % 24,
+                second // 60 % 60,
+                second % 60,
+                number % 200 * 5,
+                tails[(n * 7919 + partition) % len(tails)],
+            )
+
+
+def _tail(chance: random.Random) -> bytes:
+    fields = {
+        "kind": chance.choice(KINDS),
+        "session": f"{chance.getrandbits(64):016x}",
+        "customer": {"id": chance.randrange(2_000_000), "country": chance.choice(COUNTRIES)},
+        "amount": round(chance.expovariate(1 / 40), 2),
+        "score": round(chance.random(), 9),
+        "quantity": chance.randrange(1, 9),
+        "member": chance.random() < 0.3,
+        "title": " ".join(chance.choices(WORDS, k=chance.randrange(2, 6))),
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()[1:]
+
+
+def create(kafka: KafkaBroker, topic: str) -> None:
+    kafka.create_topic(topic, PARTITIONS, KEPT)
+
+
+class Filler:
+    """Appends the same number of events to every partition of a topic."""
+
+    def __init__(self, kafka: KafkaBroker, events: Events) -> None:
+        self._events = events
+        self._written: dict[str, int] = {}
+        self._failures: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": kafka.bootstrap,
+                "linger.ms": 5,
+                "batch.num.messages": 50_000,
+                "queue.buffering.max.messages": 200_000,
+                "log_level": 0,
+            }
+        )
+
+    def add(self, topic: str, per_partition: int, step: Callable[[int], None] = lambda count: None) -> None:
+        """`step` hears of every few thousand records."""
+        start = self._written.get(topic, 0)
+        for partition in range(PARTITIONS):
+            for n, value in enumerate(self._events.values(partition, start, per_partition), 1):
+                self._send(topic, partition, value)
+                if n % 10_000 == 0 or n == per_partition:
+                    self._producer.poll(0)
+                    step(10_000 if n % 10_000 == 0 else n % 10_000)
+        left = self._producer.flush(PATIENCE)
+        if left or self._failures:
+            raise PartFailed(f"{left} records unsent, {len(self._failures)} refused: {self._failures[:1]}")
+        self._written[topic] = start + per_partition
+
+    def _send(self, topic: str, partition: int, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, partition=partition, on_delivery=self._delivered)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def _delivered(self, error: KafkaError | None, message: object) -> None:
+        if error is not None:
+            self._failures.append(error)
