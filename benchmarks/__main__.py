@@ -20,7 +20,7 @@ from e2e.parts.s3 import best_s3
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000, help="in the topic that is measured")
+    parser.add_argument("--records", type=int, default=4_000_000, help="in the topic that is measured")
     parser.add_argument("--warm-up", type=int, default=500_000, help="records of the round that is not counted")
     parser.add_argument("--rounds", type=int, default=3, help="of each case; the middle one counts")
     parser.add_argument("--case", action="append", choices=list(CASES), help="only these, and the limit")

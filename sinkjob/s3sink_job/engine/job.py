@@ -22,6 +22,8 @@ CONSUMER = {
     "fetch.max.bytes": "16777216",
     "max.poll.records": "5000",
     "receive.buffer.bytes": "-1",
+    # At the end of a log the consumer's next fetch waits at the broker, and Spark's look at the offsets behind it.
+    "fetch.max.wait.ms": "10",
 }
 POLL_TIMEOUT_MS = "30000"
 

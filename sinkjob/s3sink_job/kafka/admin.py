@@ -87,11 +87,13 @@ class Admin:
 
     def describe(self, topics: Iterable[str]) -> dict[str, Topic | None]:
         """Id and partitions of each topic; None for one that does not exist."""
+        names = list(topics)
         wanted = self.jvm.java.util.ArrayList()
-        for topic in topics:
-            wanted.add(topic)
+        for name in names:
+            wanted.add(name)
         futures = self.client.describeTopics(wanted).topicNameValues()
-        return {topic: self._describe(topic, futures.get(topic)) for topic in wanted}
+        # Not by the Java list: the end of its iterator is an exception, and those cross the gateway slowly.
+        return {name: self._describe(name, futures.get(name)) for name in names}
 
     def _describe(self, topic: str, future: Any) -> Topic | None:
         try:

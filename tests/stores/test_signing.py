@@ -1,0 +1,48 @@
+"""What a part's request is signed with: the hash of its body, unless TLS protects that already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSPreparedRequest
+
+from s3sink_job.secrets import write_secrets
+from s3sink_job.spec import parse
+from s3sink_job.stores.client import connect
+
+
+class Seen(Exception):
+    """The request is ready, and goes nowhere."""
+
+
+@pytest.mark.parametrize(("scheme", "signed"), [("https", False), ("http", True)])
+def test_bodies_are_hashed_only_where_nothing_else_protects_them(scheme: str, signed: bool, tmp_path: Path) -> None:
+    sink = parse(
+        {
+            "apiVersion": "s3sink.dev/v1alpha1",
+            "kind": "S3Sink",
+            "metadata": {"name": "sink"},
+            "spec": {
+                "source": {"bootstrapServers": "kafka:9092", "topics": ["t"]},
+                "destination": {
+                    "bucket": "lake",
+                    "endpoint": f"{scheme}://store.invalid",
+                    "credentials": {"secretRef": {"name": "s3"}},
+                },
+            },
+        }
+    )
+    keys = {"AWS_ACCESS_KEY_ID": b"a", "AWS_SECRET_ACCESS_KEY": b"b"}
+    client = connect(sink.spec.destination, write_secrets(tmp_path, {"s3": keys}))
+
+    def look(request: AWSPreparedRequest, **_: Any) -> None:
+        value = request.headers["X-Amz-Content-SHA256"]
+        raise Seen(value.decode() if isinstance(value, bytes) else value)
+
+    client.meta.events.register("before-send.s3.UploadPart", look)
+    with pytest.raises(Seen) as seen:
+        client.upload_part(Bucket="lake", Key="k", UploadId="u", PartNumber=1, Body=b"body")
+
+    assert (str(seen.value) == "UNSIGNED-PAYLOAD") is not signed
