@@ -81,7 +81,7 @@ def _client(
         options["endpoint_url"] = endpoint
     if ca is not None:
         options["verify"] = ca
-    s3: dict[str, Any] = {"addressing_style": "path" if path_style else "virtual"}
+    s3: Any = {"addressing_style": "path" if path_style else "virtual"}
     if not endpoint.startswith("http://"):
         # TLS keeps bodies whole; a hash of each on top would be a tenth of a task's work.
         s3["payload_signing_enabled"] = False
