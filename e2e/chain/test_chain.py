@@ -18,6 +18,13 @@ def spark(mode: str, **executor: Any) -> dict[str, Any]:
     return {"mode": mode, "executor": {"scaleToZero": False, **executor}}
 
 
+def told(world: World, *question: str) -> str:
+    """What kubectl answers, shown as people would see it: `pytest -s` makes a transcript of it."""
+    answer = world.namespace.kubectl(*question)
+    print(f"\n$ kubectl {' '.join(question)}\n{answer}")
+    return answer
+
+
 @MODES
 def test_applied_it_moves_every_record_once_and_says_so(world: World, mode: str) -> None:
     world.make_bucket()
@@ -29,8 +36,9 @@ def test_applied_it_moves_every_record_once_and_says_so(world: World, mode: str)
     world.prove()
     status = world.namespace.status(SINK)
     assert (status["phase"], status["flush"]["totalRecords"]) == ("Running", 24_000)
-    header, row = world.namespace.kubectl("get", "s3s").splitlines()
-    print(f"{header}\n{row}")
+    header, row = told(world, "get", "s3s").splitlines()
+    for question in (["get", "s3s", "--output", "wide"], ["get", "pods"], ["get", "events"], ["describe", "s3s", SINK]):
+        told(world, *question)
     assert header.split() == ["NAME", "STATE", "READY", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
     assert row.split()[:4] == [SINK, "Running", "True", "0"]
     driver = world.driver()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -31,6 +32,15 @@ MANIFEST = request_is("PUT", r"/flushes/[^/]+\.json$")
 SWAP = request_is("PUT", r"/state\.json$")
 READ_BACK = request_is("GET", r"/state\.json$")
 COMPLETE = request_is("POST", f"/{PREFIX}/", r"\buploadId=")
+
+ALL_FORMATS = "S3SINK_ALL_FORMATS"
+"""Environment: every crash test with every kind of format. It doubles the longest part of the tests."""
+
+
+def in_formats(usual: str) -> list[str]:
+    """Lines are streamed, columns are spilled and have a schema to commit: each kind has its share of the tests."""
+    return ["Json", "Parquet"] if os.environ.get(ALL_FORMATS) else [usual]
+
 
 STATE = ".s3sink/default/crashing/state.json"
 

@@ -6,12 +6,23 @@ import pytest
 
 from e2e.parts.proxy import Refuse
 from tests.crash.conftest import MakeSink
-from tests.crash.harness import BATCH, BATCH_OBJECTS, COMPLETE, CREATE, MANIFEST, PART, PARTITIONS, PER_OBJECT, SWAP
+from tests.crash.harness import (
+    BATCH,
+    BATCH_OBJECTS,
+    COMPLETE,
+    CREATE,
+    MANIFEST,
+    PART,
+    PARTITIONS,
+    PER_OBJECT,
+    SWAP,
+    in_formats,
+)
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("format", ["Json", "Parquet"])
+@pytest.mark.parametrize("format", in_formats("Parquet"))
 def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format, spec={"source": {"startingOffsets": {"position": "Latest"}}})
     sink.produce()

@@ -6,13 +6,13 @@ import pytest
 
 from e2e.parts.proxy import Call, Refuse, Request
 from tests.crash.conftest import MakeSink
-from tests.crash.harness import BATCH, COMPLETE, PART, PER_OBJECT
+from tests.crash.harness import BATCH, COMPLETE, PART, PER_OBJECT, in_formats
 from tests.crash.processes import Member, kill
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-@pytest.mark.parametrize("format", ["Json", "Parquet"])
+@pytest.mark.parametrize("format", in_formats("Parquet"))
 def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_reason(
     make_sink: MakeSink, format: str
 ) -> None:

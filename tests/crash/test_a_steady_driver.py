@@ -28,6 +28,7 @@ from tests.crash.harness import (
     READ_BACK,
     SWAP,
     Sink,
+    in_formats,
 )
 from tests.crash.processes import SinkProcess
 
@@ -48,7 +49,7 @@ class Steady:
         return self._driver
 
 
-@pytest.fixture(scope="module", params=["Json", "Parquet"])
+@pytest.fixture(scope="module", params=in_formats("Json"))
 def steady(
     request: pytest.FixtureRequest, kafka: KafkaBroker, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Steady]:

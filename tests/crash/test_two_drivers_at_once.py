@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.conftest import MakeSink
-from tests.crash.harness import BATCH, COMPLETE, MANIFEST, PART, SWAP
+from tests.crash.harness import BATCH, COMPLETE, MANIFEST, PART, SWAP, in_formats
 from tests.crash.processes import SinkProcess
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 FENCED = 3
 
 
-@pytest.mark.parametrize("format", ["Json", "Parquet"])
+@pytest.mark.parametrize("format", in_formats("Json"))
 def test_a_driver_that_wakes_up_late_writes_nothing(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format)
     sink.produce()
