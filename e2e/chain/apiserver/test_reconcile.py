@@ -185,9 +185,9 @@ def test_nothing_is_written_at_idle(namespace: Namespace, tmp_path: Path) -> Non
 
 
 def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Namespace, operator: Operator) -> None:
-    namespace.apply(sink(format={"type": "Parquet"}, nullValues="Skip"))
+    namespace.apply(sink(format={"type": "Orc"}, nullValues="Skip"))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
-    assert "spec.format.type: Parquet is not built yet" in message
+    assert "spec.format.type: Orc is not built yet" in message
     assert "spec.nullValues: Skip is not built yet" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
