@@ -141,6 +141,24 @@ def test_no_object_spans_two_windows_of_record_time(topic: World) -> None:
     assert topic.verify(topic.drivers[-1]).ok
 
 
+def test_a_window_that_is_changed_confuses_nobody(topic: World) -> None:
+    """Both windows have a group that begins at the same time, and `verify` must not mix them up."""
+    hour = 3_600_000
+    topic.kafka.produce(topic.topic, [(None, b'{"t": %d}' % t, None, t) for t in (2 * hour, 3 * hour)], 0)
+    topic.drain(flush={"recordWindow": "2h"}, format=PARQUET)
+    times = [2 * hour + 1, 3 * hour + 1, 2 * hour + 2]
+    topic.kafka.produce(topic.topic, [(None, b'{"t": %d}' % t, None, t) for t in times], 0)
+    topic.drain(flush={"recordWindow": "1h"}, format=PARQUET)
+
+    assert [[row["t"] for row in t.to_pylist()] for t in tables(topic)] == [
+        [2 * hour, 3 * hour],
+        [2 * hour + 1, 2 * hour + 2],
+        [3 * hour + 1],
+    ]
+    report = topic.verify(topic.drivers[-1])
+    assert report.ok, report.to_doc()
+
+
 def test_a_stranger_reads_it(topic: World, tmp_path: Any) -> None:
     topic.produce([{"id": n, "who": {"name": "Ünï", "tags": [str(n)]}} for n in range(100)])
     topic.drain(format={**PARQUET, "compression": {"codec": "Brotli"}})

@@ -93,20 +93,22 @@ class PartitionWalk:
     expected: Expected
     bucket: Bucket
     tally: Tally = field(default_factory=Tally)
-    _queues: dict[tuple[str, ...], Queue] = field(default_factory=dict)
+    _queues: dict[tuple[float | None, tuple[str, ...]], Queue] = field(default_factory=dict)
+    """By window and group: a window that was changed gives the same names to other groups."""
 
     def __post_init__(self) -> None:
-        for entry, encoding in self.expected.objects:
-            queue = self._queues.setdefault(entry.group, Queue())
-            queue.objects.append((entry, encoding_from_doc(encoding)))
+        for entry, doc in self.expected.objects:
+            encoding = encoding_from_doc(doc)
+            queue = self._queues.setdefault((encoding.window, entry.group), Queue())
+            queue.objects.append((entry, encoding))
+        self._windows = sorted({window for window, _ in self._queues}, key=lambda w: w or 0)
+        self._left_out = pa.array(sorted(self.expected.left_out), pa.int64())
 
     def take(self, batch: pa.RecordBatch) -> None:
         """What belongs to no object must have been left out on purpose."""
-        if self.expected.left_out:
-            skip = pa.array(sorted(self.expected.left_out), pa.int64())
-            batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=skip)))
-        # How records were grouped may have changed from flush to flush: each window length sorts its own.
-        for window in sorted({e.window for q in self._queues.values() for _, e in q.objects}, key=lambda w: w or 0):
+        if len(self._left_out):
+            batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=self._left_out)))
+        for window in self._windows:
             batch = self._take_grouped(batch, window)
         self._uncovered(batch)
 
@@ -114,7 +116,7 @@ class PartitionWalk:
         """Gives the records to the objects that were made with this window; returns those nobody took."""
         left = []
         for group, mine in _split(batch, window):
-            queue = self._queues.get(group)
+            queue = self._queues.get((window, group))
             left.append(mine if queue is None else self._take_queued(queue, mine))
         return pa.concat_batches(left) if left else batch
 

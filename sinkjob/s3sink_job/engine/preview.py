@@ -6,7 +6,6 @@ It is the driver's own look at Kafka and its own planner, with books that store 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from s3sink_job.engine.books import Books
@@ -28,6 +27,7 @@ from s3sink_job.flush.plan import (
 )
 from s3sink_job.flush.state import State, commit, published
 from s3sink_job.spec import S3Sink
+from s3sink_job.times import iso
 
 
 class Rehearsal(Books):
@@ -75,7 +75,7 @@ class Preview:
             doc |= {"reason": slices[0].reason, **self._written(at, slices)}
         elif doc["lag"] and at in self.contact.seen and self.sink.spec.run != "Once":
             when, reason = by_clock(behind_since(self.state, Watch(), at), rules_of(self.sink.spec.flush, None))
-            doc |= {"waitsFor": reason, "due": datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+            doc |= {"waitsFor": reason, "due": iso(when)}
         return doc
 
     def _written(self, at: TopicPartition, slices: list[Slice]) -> dict[str, Any]:

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats.compression import ByteSink
 from s3sink_job.schema.cast import Inexact, as_text_at, cast_rows, may_round
-from s3sink_job.schema.types import MORE, TEXT, merge_all, writable
+from s3sink_job.schema.types import TEXT, merge_all, writable
+from s3sink_job.spec import MORE
 from s3sink_job.spill import Spill
 
 CODECS = {"None": "none", "Gzip": "gzip", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Brotli": "brotli"}

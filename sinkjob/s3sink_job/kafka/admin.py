@@ -19,6 +19,7 @@ from s3sink_job.flush.plan import Offsets, TopicPartition
 
 REQUEST_TIMEOUT, API_TIMEOUT = "request.timeout.ms", "default.api.timeout.ms"
 TIMEOUTS = {REQUEST_TIMEOUT: "15000", API_TIMEOUT: "20000"}
+COURTESY_MS = 5_000
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _OFFSET = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),", re.ASCII)
 FINAL = {
@@ -88,10 +89,7 @@ class Admin:
     def describe(self, topics: Iterable[str]) -> dict[str, Topic | None]:
         """Id and partitions of each topic; None for one that does not exist."""
         names = list(topics)
-        wanted = self.jvm.java.util.ArrayList()
-        for name in names:
-            wanted.add(name)
-        futures = self.client.describeTopics(wanted).topicNameValues()
+        futures = self.client.describeTopics(self.java_list(names)).topicNameValues()
         # Not by the Java list: the end of its iterator is an exception, and those cross the gateway slowly.
         return {name: self._describe(name, futures.get(name)) for name in names}
 
@@ -109,11 +107,8 @@ class Admin:
         kafka = self.jvm.org.apache.kafka
         kind = kafka.common.config.ConfigResource
         resources = {name: kind(kind.Type.TOPIC, name) for name in topics}
-        wanted = self.jvm.java.util.ArrayList()
-        for resource in resources.values():
-            wanted.add(resource)
         try:
-            answer = self.client.describeConfigs(wanted).all().get()
+            answer = self.client.describeConfigs(self.java_list(resources.values())).all().get()
             policies = {n: str(answer.get(r).get("cleanup.policy").value()) for n, r in resources.items()}
         except Py4JJavaError as error:
             raise self.translate(error, "describe topic settings (needs DescribeConfigs on the topics)") from None
@@ -147,6 +142,16 @@ class Admin:
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(millis)
         found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
         return {at: offset if offset >= 0 else None for at, offset in found.items()}
+
+    def java_list(self, items: Iterable[Any]) -> Any:
+        made = self.jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return made
+
+    def courtesy(self, options: str) -> Any:
+        """The options, by their Java name, of a question that must not hold up the loop for long."""
+        return getattr(self.jvm.org.apache.kafka.clients.admin, options)().timeoutMs(COURTESY_MS)
 
     def partition(self, at: TopicPartition) -> Any:
         return self.jvm.org.apache.kafka.common.TopicPartition(*at)

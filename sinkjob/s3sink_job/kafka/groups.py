@@ -7,7 +7,6 @@ committed are never taken for ours and overwritten.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
@@ -15,17 +14,14 @@ from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.flush.plan import TopicPartition
 from s3sink_job.kafka.admin import Admin, root
 
-PATIENCE_MS = 5_000
-"""Of each call: a group is a courtesy, and must not hold up the loop for long."""
 SHOWN = 5
 
 
 def refuse_members(admin: Admin, group: str) -> None:
     """Raises if somebody consumes with this group now. Kafka would not take our offsets then, either."""
-    groups = admin.jvm.java.util.ArrayList()
-    groups.add(group)
+    options = admin.courtesy("DescribeConsumerGroupsOptions")
     try:
-        answer = admin.client.describeConsumerGroups(groups, _options(admin, "DescribeConsumerGroupsOptions"))
+        answer = admin.client.describeConsumerGroups(admin.java_list([group]), options)
         found = answer.describedGroups().get(group).get().members()
         members = [f"{m.clientId()} at {str(m.host()).lstrip('/')}" for m in found]
     except Py4JJavaError as error:
@@ -40,7 +36,7 @@ def refuse_members(admin: Admin, group: str) -> None:
 def refuse_others(admin: Admin, group: str, note: str) -> None:
     """Raises if the group holds offsets without our note."""
     try:
-        options = _options(admin, "ListConsumerGroupOffsetsOptions")
+        options = admin.courtesy("ListConsumerGroupOffsetsOptions")
         held = admin.client.listConsumerGroupOffsets(group, options).partitionsToOffsetAndMetadata().get()
         ours, count = str(held.toString()).count(f"metadata='{note}'"), int(held.size())
     except Py4JJavaError as error:
@@ -54,14 +50,10 @@ def publish(admin: Admin, group: str, offsets: Mapping[TopicPartition, int], not
     for at, offset in offsets.items():
         wanted.put(admin.partition(at), admin.jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, note))
     try:
-        options = _options(admin, "AlterConsumerGroupOffsetsOptions")
+        options = admin.courtesy("AlterConsumerGroupOffsetsOptions")
         admin.client.alterConsumerGroupOffsets(group, wanted, options).all().get()
     except Py4JJavaError as error:
         raise _translated(admin, error, group, "write the offsets of") from None
-
-
-def _options(admin: Admin, kind: str) -> Any:
-    return getattr(admin.jvm.org.apache.kafka.clients.admin, kind)().timeoutMs(PATIENCE_MS)
 
 
 def _in_use(group: str, why: str) -> S3SinkError:

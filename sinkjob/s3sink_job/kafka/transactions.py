@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
 
 from s3sink_job.flush.plan import TopicPartition
 from s3sink_job.kafka.admin import Admin
+from s3sink_job.times import iso
 
-PATIENCE_MS = 5_000
 # Idempotent producers are listed for a week: only those that have a transaction open have a start offset.
 _PRODUCER = re.compile(
     r"ProducerState\(producerId=(\d+), producerEpoch=(-?\d+),[^()]*lastTimestamp=(-?\d+),"
@@ -41,7 +39,7 @@ class OpenTransaction:
         who = f"producer id {self.producer_id}, epoch {self.epoch}"
         if self.transactional_id:
             who = f"transactional id {self.transactional_id}, {who}"
-        since = f"since {_iso(self.began)}" if self.began else f"its last record is of {_iso(self.last)}"
+        since = f"since {iso(self.began)}" if self.began else f"its last record is of {iso(self.last)}"
         tool = f"kafka-transactions.sh --bootstrap-server {servers}"
         abort = f"`{tool} abort --topic {topic} --partition {partition} --start-offset {self.start}`"
         if self.transactional_id:
@@ -59,10 +57,8 @@ def holding(admin: Admin, partitions: Sequence[TopicPartition]) -> list[OpenTran
     """
     found = []
     keys = {at: admin.partition(at) for at in partitions}
-    wanted = admin.jvm.java.util.ArrayList()
-    for key in keys.values():
-        wanted.add(key)
-    answer = admin.client.describeProducers(wanted, _options(admin, "DescribeProducersOptions"))
+    options = admin.courtesy("DescribeProducersOptions")
+    answer = admin.client.describeProducers(admin.java_list(keys.values()), options)
     for at, key in keys.items():
         try:
             text = str(answer.partitionResult(key).get().activeProducers().toString())
@@ -85,31 +81,19 @@ def _named(admin: Admin, found: list[OpenTransaction]) -> list[OpenTransaction]:
 
 def _transactional_ids(admin: Admin) -> dict[int, str]:
     state = admin.jvm.org.apache.kafka.clients.admin.TransactionState
-    unfinished = admin.jvm.java.util.ArrayList()
-    for one in (state.ONGOING, state.PREPARE_COMMIT, state.PREPARE_ABORT):
-        unfinished.add(one)
-    options = _options(admin, "ListTransactionsOptions").filterStates(unfinished)
+    unfinished = admin.java_list([state.ONGOING, state.PREPARE_COMMIT, state.PREPARE_ABORT])
+    options = admin.courtesy("ListTransactionsOptions").filterStates(unfinished)
     text = str(admin.client.listTransactions(options).all().get().toString())
     return {int(producer): name for name, producer in _LISTING.findall(text)}
 
 
 def _told(admin: Admin, one: OpenTransaction, transactional_id: str) -> OpenTransaction:
-    began = timeout = None
-    wanted = admin.jvm.java.util.ArrayList()
-    wanted.add(transactional_id)
+    one = replace(one, transactional_id=transactional_id)
+    options = admin.courtesy("DescribeTransactionsOptions")
     try:
-        options = _options(admin, "DescribeTransactionsOptions")
-        answer = admin.client.describeTransactions(wanted, options).description(transactional_id).get()
-        timeout = float(answer.transactionTimeoutMs()) / 1000
-        began = float(answer.transactionStartTimeMs().orElse(0)) / 1000 or None
+        described = admin.client.describeTransactions(admin.java_list([transactional_id]), options)
+        answer = described.description(transactional_id).get()
     except Py4JJavaError:
-        pass
-    return OpenTransaction(one.at, one.start, one.producer_id, one.epoch, one.last, transactional_id, began, timeout)
-
-
-def _options(admin: Admin, kind: str) -> Any:
-    return getattr(admin.jvm.org.apache.kafka.clients.admin, kind)().timeoutMs(PATIENCE_MS)
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return one  # its coordinator may not say more; the id alone is of use
+    began = float(answer.transactionStartTimeMs().orElse(0)) / 1000 or None
+    return replace(one, began=began, timeout=float(answer.transactionTimeoutMs()) / 1000)

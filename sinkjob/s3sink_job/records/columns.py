@@ -18,7 +18,8 @@ import pyarrow.json as pj
 from s3sink_job.records.learn import NotARow, Number, learn, misfit, parse
 from s3sink_job.records.text import Bad, Column, utf8
 from s3sink_job.schema.cast import as_text_at
-from s3sink_job.schema.types import DOUBLE, MORE, TEXT, bounded, from_text, to_text
+from s3sink_job.schema.types import DOUBLE, TEXT, bounded, from_text, to_text
+from s3sink_job.spec import MORE
 
 NOTHING = "{}"
 EXACT = 2.0**53

@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3sink_job.schema.types import MAX_DEPTH, MORE, from_doc, to_doc
+from s3sink_job.schema.types import MAX_DEPTH, from_doc, to_doc
+from s3sink_job.spec import MORE
 
 
 class NotARow(ValueError):

@@ -51,6 +51,9 @@ class ColumnDecoder:
         column, bad = _plain(values, self._encoding.value)
         name = "_value" if self._encoding.meta == "Quix" else VALUE
         why = {row: f"value is {text}" for row, text in bad.rows.items()}
+        if self._encoding.supplied:
+            # Quix keeps the value as text, and it has to fit all the same.
+            why = {**self._columns.decode(values)[1].rows, **why}
         return pa.RecordBatch.from_arrays([column], [name]), Bad(why)
 
     def _quix(self, batch: pa.RecordBatch, key: Column) -> dict[str, Column]:

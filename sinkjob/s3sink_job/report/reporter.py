@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from s3sink_job.errors import S3SinkError
@@ -15,6 +15,7 @@ from s3sink_job.flush.plan import Offsets, Plan, TopicPartition
 from s3sink_job.flush.state import State
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.report.progress import Estimate, Progress
+from s3sink_job.times import iso
 
 WORST = 50
 
@@ -105,7 +106,7 @@ class Reporter:
             self._facts["driver"] = {"epoch": state.epoch}
             flush = self._facts["flush"]
             flush |= {"totalRecords": state.totals.records, "totalObjects": state.totals.objects}
-            flush["nextDue"] = _iso(plan.next_due) if plan.next_due else None
+            flush["nextDue"] = iso(plan.next_due) if plan.next_due else None
             self._facts["retry"]["skippedRecords"] = state.totals.skipped
             self._progress.see(plan.length + plan.left, plan.left, now)
         self._caught_up(lag, problems, cause, throttled=plan.throttled)
@@ -179,7 +180,7 @@ class Reporter:
             self._attempts = 0
             self._facts["retry"]["attempts"] = 0
             self._facts["flush"] |= {
-                "lastTime": _iso(now),
+                "lastTime": iso(now),
                 "lastReason": ", ".join(reasons),
                 "records": manifest.rows,
                 "bytes": manifest.size,
@@ -196,7 +197,7 @@ class Reporter:
                 "attempts": self._attempts,
                 "lastError": f"{error.reason}: {error}",
                 "lastTime": _now(),
-                "nextTime": _iso(next_time) if next_time else None,
+                "nextTime": iso(next_time) if next_time else None,
             }
         if error.retryable:
             self.metrics.retries.labels(error.reason).inc()
@@ -236,9 +237,5 @@ def _without_none(value: Any) -> Any:
     return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return iso(time.time())

@@ -16,18 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from s3sink_job.spec import ANYTHING, MORE
+
 NULL, BOOL, INT, DOUBLE, TEXT = pa.null(), pa.bool_(), pa.int64(), pa.float64(), pa.string()
 SIMPLE = {"null": NULL, "bool": BOOL, "int64": INT, "double": DOUBLE, "text": TEXT}
 NAMES = {kind: name for name, kind in SIMPLE.items()}
 EMPTY = pa.struct([])
 
-ANYTHING = "json"
-"""Only in supplied schemas: text that takes any value, as its JSON."""
-
 MAX_DEPTH = 16
 MAX_LEAVES = 1_000
-MORE = "_more"
-"""The column of text that holds, as one JSON object, the fields that got no column of their own."""
 
 
 def merge(one: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -18,7 +18,7 @@ from s3sink_job.spec.format import (
     Parquet,
     SchemaEvolution,
 )
-from s3sink_job.spec.jsonschema import columns_of
+from s3sink_job.spec.jsonschema import ANYTHING, MORE, columns_of
 from s3sink_job.spec.layout import (
     ByField,
     ByHeader,
@@ -88,10 +88,12 @@ from s3sink_job.spec.spark import Driver, Executor, Spark, SparkMode
 from s3sink_job.spec.sparkconf import refused_conf
 
 __all__ = [
+    "ANYTHING",
     "CODECS",
     "CPU_PATTERN",
     "DURATION_PATTERN",
     "LEVELS",
+    "MORE",
     "NOT_BUILT",
     "QUANTITY_PATTERN",
     "Aes256",

@@ -11,7 +11,7 @@ SIMPLE = {"integer": "int64", "number": "double", "string": "text", "boolean": "
 ANYTHING = "json"
 """A column of text that takes any value, as its JSON."""
 MORE = "_more"
-"""The column for the fields that the schema does not name, unless it forbids them."""
+"""The column of text that holds, as one JSON object, the fields without a column of their own."""
 
 
 class NotASchema(ValueError):
