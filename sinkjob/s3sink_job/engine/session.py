@@ -29,7 +29,7 @@ FIXED = {
     # Kafka's timestamps as they are, wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
     # Memory bounded by batches, whatever the size of the records.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.driver.maxResultSize": "256m",
     "spark.python.daemon.module": "s3sink_job.engine.daemon",

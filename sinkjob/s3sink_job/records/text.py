@@ -43,7 +43,7 @@ COMMA = r",\s*[\]}]"
 NAN = "(?i:nan|inf)"
 SUSPECT = f"{COMMA}|{NAN}"
 STRING = r'"(?:[^"\\]|\\.)*"'
-WRAP = b'}\n,{"":'
+WRAP = b'}\t,{"":'
 CONTROL = {chr(c): f"\\u{c:04x}" for c in range(0x20)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -64,9 +64,11 @@ def utf8(column: Column) -> tuple[Column, Bad]:
 
 def json_text(column: Column) -> tuple[Column, Bad]:
     """Bytes that hold one JSON value each, on one line each. Null stays null."""
-    if all_json(column):
+    document = _one_document(column)
+    if _is_list_of(len(column), document):
         # The parser has seen that it is UTF-8.
-        return one_line(column.view(pa.string())), NONE_BAD
+        text = column.view(pa.string())
+        return one_line(text) if b"\n" in document or b"\r" in document else text, NONE_BAD
     text, bad = utf8(column)
     valid = pc.fill_null(_query("SELECT json_valid(v) AS r FROM batch", text), True)
     rows = dict(bad.rows)
@@ -84,19 +86,23 @@ def json_text(column: Column) -> tuple[Column, Bad]:
     return one_line(text), Bad(rows)
 
 
-def all_json(column: Column) -> bool:
-    """Whether a strict parser takes the whole column in one go. If not, it still may all be JSON.
-
-    Each value is wrapped as `{"":…}` on a line of its own. A value cut short cannot borrow its end from the next: a
-    string may not hold a line break, an array is not closed by `}`, and behind a `}` no object goes on with `{`.
-    So each value gives one element at least, and as many as there are values means one each.
-    """
+def _one_document(column: Column) -> bytes:
+    """All values as one JSON array, each wrapped as `{"":…}` with a tab behind it."""
     filled = pc.fill_null(column, b"null") if column.null_count else column
     values = pa.ListArray.from_arrays(pa.array([0, len(filled)], pa.int32()), filled.cast(pa.binary()))
-    joined = pc.binary_join(values, WRAP)[0].as_buffer()
+    return b"".join((b'[{"":', pc.binary_join(values, WRAP)[0].as_buffer(), b"}]"))
+
+
+def _is_list_of(count: int, document: bytes) -> bool:
+    """Whether a strict parser takes the whole column in one go. If not, it still may all be JSON.
+
+    A value cut short cannot borrow its end from the next: a string may not hold a tab, an array is not closed by
+    `}`, and behind a `}` no object goes on with `{`. So each value gives one element at least, and as many as there
+    are values means one each.
+    """
     try:
-        found = _parser().parse(b"".join((b'[{"":', joined, b"}]")))
-        return isinstance(found, simdjson.Array) and len(found) == len(column)
+        found = _parser().parse(document)
+        return isinstance(found, simdjson.Array) and len(found) == count
     except (ValueError, RuntimeError):
         return False
 
