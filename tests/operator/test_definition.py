@@ -54,6 +54,17 @@ def test_lists_and_texts_are_bounded() -> None:
             assert "maxItems" in schema, path
         if schema.get("type") == "string" and "enum" not in schema:
             assert "maxLength" in schema, path
+        if "additionalProperties" in schema:
+            assert "maxProperties" in schema, path
+            assert "maxLength" in schema["additionalProperties"], path
+
+
+def test_every_rule_says_what_would_be_right() -> None:
+    rules = [rule for _, schema in walk(SCHEMA) for rule in schema.get("x-kubernetes-validations", [])]
+    assert len(rules) > 200
+    for rule in rules:
+        assert rule["message"].strip()
+        assert "\n" not in rule["message"]
 
 
 def defaulted(schema: dict[str, Any], value: Any) -> Any:

@@ -288,7 +288,7 @@ _spark = _some(
         cores=st.integers(1, 8),
         memory=_large,
         spill=_large,
-        cpuRequest=st.sampled_from(["1", 2, "500m", 0.5]),
+        cpuRequest=st.sampled_from(["1", 2, "500m", "0.5"]),
     ),
     executor=_some(instances=st.integers(1, 8), podTemplate=st.just({"spec": {"x": [None, 1]}})),
     conf=st.sampled_from([{}, {"spark.sql.session.timeZone": "UTC"}]),
@@ -307,6 +307,15 @@ _destinations = _some(
     maxConnections=st.integers(1, 1000),
     partSize=_quantities,
 )
+
+
+@st.composite
+def _routes(draw: st.DrawFn) -> list[Document]:
+    """Each topic on one of them."""
+    topics = draw(_topics)
+    cut = draw(st.integers(0, len(topics)))
+    parts = _some(flush=_flushes, destination=_some(prefix=st.sampled_from(["", "pay"])), layout=_layouts)
+    return [{"topics": some, **draw(parts)} for some in (topics[:cut], topics[cut:]) if some]
 
 
 @st.composite
@@ -342,7 +351,7 @@ def documents(draw: st.DrawFn) -> Document:
             delivery=st.sampled_from(["ExactlyOnce", "AtLeastOnce"]),
             nullValues=st.sampled_from(["Write", "Skip", "Fail", "Separate"]),
             transform=st.fixed_dictionaries({"where": _words}),
-            routes=st.lists(st.fixed_dictionaries({"topics": _topics}, optional={"flush": _flushes}), max_size=2),
+            routes=_routes(),
             errors=_some(records=st.sampled_from(["Fail", "Skip"]), maxPerFlush=st.integers(0, 99), retries=retries),
             spark=_spark,
         )

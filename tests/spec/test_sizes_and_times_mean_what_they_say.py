@@ -17,6 +17,7 @@ from tests.spec.documents import errors_of, everything_built, minimal, parsed, p
         ("500M", 500_000_000),
         ("1Gi", 2**30),
         ("1.5Gi", 3 * 2**29),
+        ("1.1Ki", 1127),
         ("2k", 2000),
         ("2Ki", 2048),
         ("1000", 1000),
@@ -141,12 +142,12 @@ def test_a_date_where_text_is_meant_stays_that_text():
     assert parsed("spec.reset.nonce", date(2026, 11, 1)).spec.reset.nonce == "2026-11-01"
 
 
-@pytest.mark.parametrize("amount", ["500m", "2", 2, 0.5])
+@pytest.mark.parametrize("amount", ["500m", "2", 2, "0.5"])
 def test_cpu_is_kept_as_kubernetes_reads_it(amount):
     assert parsed("spec.spark.driver.cpuRequest", amount).spec.spark.driver.cpu_request == str(amount)
 
 
-@pytest.mark.parametrize("amount", ["500mi", "", "-1", True, [], "1.2345"])
+@pytest.mark.parametrize("amount", ["500mi", "", "-1", True, [], "1.2345", 0.5])
 def test_what_is_no_amount_of_cpu_is_refused(amount):
     with everything_built():
         assert (

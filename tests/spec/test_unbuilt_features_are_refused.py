@@ -10,7 +10,6 @@ from tests.spec.documents import drop, errors_of, everything_built, full, minima
 ROUTE = [{"topics": ["orders"], "destination": {"prefix": "x"}}]
 # What a person would write to use the feature of each row.
 WANTED = {
-    "spec.run": "Scheduled",
     "spec.mode": "FullRefresh",
     "spec.reset": {"nonce": "1"},
     "spec.source.key.format": "Avro",
@@ -52,7 +51,6 @@ WANTED = {
 }
 # What has to stand beside it for the manifest to be valid otherwise.
 BESIDE = {
-    "spec.run": {"spec.schedule": "@hourly"},
     "spec.mode": {"spec.run": "Once"},
     "spec.source.key.format": {"spec.source.key.schema": "{}"},
     "spec.source.key.schemaRegistry": {"spec.source.key.format": "Avro"},
@@ -102,7 +100,7 @@ def test_the_default_format_takes_its_own_codecs():
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    for path in ("spec.run", "spec.transform", "spec.routes", "spec.layout.hiveStyle"):
+    for path in ("spec.mode", "spec.transform", "spec.routes", "spec.layout.hiveStyle"):
         assert "not built yet; " in errors[path]
 
 
@@ -112,6 +110,7 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.state", "Paused"),
         ("spec.state", "Stopped"),
         ("spec.run", "Once"),
+        ("spec", minimal()["spec"] | {"run": "Scheduled", "schedule": "@hourly"}),
         ("spec.delivery", "AtLeastOnce"),
         ("spec.errors.records", "Skip"),
         ("spec.source.startingOffsets", {"position": "Latest"}),

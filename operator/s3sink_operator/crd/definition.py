@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from s3sink_job.spec import Spec
+from s3sink_operator.crd.checks import rule
 from s3sink_operator.crd.schema import section_schema
 from s3sink_operator.crd.status import STATUS
 
@@ -66,19 +67,26 @@ def _root() -> dict[str, Any]:
         "properties": {
             "apiVersion": {"type": "string", "description": "The version of this resource's schema."},
             "kind": {"type": "string", "description": "S3Sink."},
-            "metadata": {"type": "object"},
+            "metadata": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "The sink's name, which its state and pods bear, too."}
+                },
+            },
             "spec": spec,
             "status": STATUS,
         },
         "x-kubernetes-validations": [
-            {
-                "rule": f"size(self.metadata.name) <= {LONGEST_NAME}",
-                "message": f"metadata.name must have at most {LONGEST_NAME} characters",
-            },
-            {
-                "rule": "!self.metadata.name.contains('.')",
-                "message": "metadata.name must be lower-case letters, digits and hyphens, without dots",
-            },
+            rule(
+                f"size(self.metadata.name) <= {LONGEST_NAME}",
+                f"must have at most {LONGEST_NAME} characters",
+                at=".metadata.name",
+            ),
+            rule(
+                "!self.metadata.name.contains('.')",
+                "must be lower-case letters, digits and hyphens, without dots",
+                at=".metadata.name",
+            ),
         ],
     }
 

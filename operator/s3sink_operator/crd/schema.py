@@ -7,36 +7,37 @@ that a new field of a known kind needs no second definition.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Le, MaxLen, MinLen
-from pydantic import AfterValidator, BeforeValidator, TypeAdapter
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from s3sink_job.spec import CPU_PATTERN, DURATION_PATTERN, QUANTITY_PATTERN, format_quantity
+from s3sink_job.spec import format_quantity
+from s3sink_operator.crd.checks import (
+    AMOUNTS,
+    LENGTHS,
+    LONGEST,
+    TEXTS,
+    Reason,
+    Rule,
+    checks_of,
+    listed,
+    longest,
+    name_of,
+    rule,
+    text,
+)
 from s3sink_operator.crd.descriptions import described
-from s3sink_operator.crd.rules import RULES, Rule, rule
+from s3sink_operator.crd.rules import NO_ITEM_TWICE, RULES
 
 Schema = dict[str, Any]
 
-LONGEST_TEXT = 4096
 _LARGEST = 2**63 - 1
 """Of int64; as a bound of its own the API server cannot tell it from what lies beyond."""
-_LONGEST = {"schema": 262_144, "where": 16_384, "bootstrapServers": 4096, "endpoint": 2048, "url": 2048}
-_MOST_ITEMS = {
-    "topics": 5000,
-    "offsets": 10_000,
-    "partitionBy": 16,
-    "path": 32,
-    "routes": 100,
-    "select": 500,
-    "propertiesFrom": 32,
-}
-_MOST_KEYS = {"properties": 256, "conf": 256, "serviceAccountAnnotations": 64}
 
 _UNIONS: dict[frozenset[str], str] = {
     frozenset({"FromEarliest", "FromLatest", "FromTimestamp", "FromOffsets"}): "StartingOffsets",
@@ -48,31 +49,9 @@ _DISCRIMINATORS = {"StartingOffsets": "position", "Encryption": "type", "Partiti
 _INT_OR_STRING: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
+    "maxLength": LONGEST,
 }
-_SERVER = r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z._-]+):[0-9]{1,5}"
-_INSTANT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2}))?"
-# By module and name of the parser's validator. RE2 has no look-ahead, and `$` there is the end of the text.
-_FRAGMENTS: dict[str, Schema] = {
-    "quantities.parse_quantity": _INT_OR_STRING | {"pattern": QUANTITY_PATTERN, "maxLength": 64},
-    "quantities._read_duration": {"type": "string", "pattern": DURATION_PATTERN, "maxLength": 64},
-    "quantities._read_cpu": _INT_OR_STRING | {"pattern": CPU_PATTERN, "maxLength": 64},
-    "quantities._read_instant": {"type": "string", "pattern": f"^{_INSTANT}$", "maxLength": 64},
-    "texts._topic": {"pattern": "^[a-zA-Z0-9._-]+$", "maxLength": 249},
-    "texts._bucket": {"pattern": "^[a-z0-9][a-z0-9.-]*[a-z0-9]$", "minLength": 3, "maxLength": 63},
-    "texts._prefix": {"pattern": r"^([^/\x00-\x1f\x7f]+(/[^/\x00-\x1f\x7f]+)*)?$", "maxLength": 512},
-    "texts._servers": {"pattern": rf"^\s*{_SERVER}\s*(,\s*{_SERVER}\s*)*$"},
-    "texts._url": {"pattern": r"^https?://[^\s@?#]+$"},
-    "texts._not_empty": {"minLength": 1},
-    "texts._no_control": {"pattern": r"^[^\x00-\x1f\x7f]*$"},
-    "schedule._cron": {"maxLength": 256},
-    # These are the parser's alone.
-    "texts._regex": {},
-    "layout._even_quotes": {},
-    "layout._no_item_twice": {},
-    "format._not_lzo": {},
-    "properties._value": {},
-    "sparkconf._value": {},
-}
+_ONCE_EACH: Schema = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topic", "partition"]}
 
 
 def section_schema(section: Any, *, in_list: bool = False) -> Schema:
@@ -111,27 +90,49 @@ def _schema(name: str, kind: Any, *, in_list: bool) -> Schema:
     if origin is tuple:
         items = _schema(name, args[0], in_list=True)
         items.setdefault("description", "One of them.")
-        return {"type": "array", "maxItems": _MOST_ITEMS[name], "items": _bounded(name, items)}
+        schema: Schema = {"type": "array", "items": items}
+        return schema | _ONCE_EACH if name == "offsets" else schema
     if name == "podTemplate":
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if origin is Mapping:
-        values = _bounded(name, _schema(name, args[1], in_list=in_list))
-        return {"type": "object", "additionalProperties": values, "maxProperties": _MOST_KEYS.get(name, 64)}
+        return _map(name, *args)
     if dataclasses.is_dataclass(kind):
         return section_schema(kind, in_list=in_list)
-    return _bounded(name, {"type": _PLAIN.get(kind, "string")})
+    return dict(_PLAIN[kind])
 
 
-_PLAIN = {bool: "boolean", int: "integer", float: "number"}
+_PLAIN: dict[Any, Schema] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "format": "int64"},
+    float: {"type": "number"},
+    AwareDatetime: {"type": "string"},
+}
 
 
-def _bounded(name: str, schema: Schema) -> Schema:
-    """Costs of rules are estimated from the longest text and the longest list there may be."""
-    if schema.get("type") == "string" and "enum" not in schema:
-        schema.setdefault("maxLength", _LONGEST.get(name, LONGEST_TEXT))
-    if schema.get("type") == "integer":
-        schema.setdefault("format", "int64")
+def _map(name: str, key: Any, value: Any) -> Schema:
+    """Rules for keys stand on the map; so do those for values that may be secrets, which would be repeated else."""
+    values = _schema(name, value, in_list=False)
+    values.pop("x-kubernetes-validations", None)
+    schema: Schema = {"type": "object", "additionalProperties": values}
+    for it, kind in (("k", key), ("self[k]", value)):
+        for validator in _validators(kind):
+            if (most := longest(validator)) and it == "k":
+                schema = _also(schema, _of_each(f"size(k) <= {most}", f"must have at most {most} characters"))
+            for check in checks_of(validator):
+                schema = _also(schema, _of_each(check.holds(it), check.message, check.reason))
     return schema
+
+
+def _of_each(holds: str, message: str, reason: Reason = "FieldValueInvalid") -> Rule:
+    """The message names the key, which a path cannot."""
+    named = f"self.filter(k, !({holds}))[0] + {text(f' {message}')}"
+    return rule(f"self.all(k, {holds})", message, reason=reason, message_expression=named)
+
+
+def _validators(kind: Any) -> list[Callable[..., Any]]:
+    metadata = kind.__metadata__ if get_origin(kind) is Annotated else ()
+    return [item.func for item in metadata if isinstance(item, AfterValidator)]
 
 
 def _bare(kind: Any) -> Any:
@@ -159,18 +160,14 @@ def _union(members: list[Any], *, in_list: bool) -> Schema:
     properties = {tag: {"type": "string", "enum": tags, "description": described(name, tag)}, **properties}
     rules = []
     for field, values in allowed.items():
-        has, listed = f"has(self.{_escaped(field)})", ", ".join(f"'{v}'" for v in values)
-        if needed.get(field) == values:
-            rules.append(rule(f"{has} == (self.{tag} in [{listed}])", _must(field, tag, values)))
-            continue
-        rules.append(rule(f"!{has} || self.{tag} in [{listed}]", f"{field}: is only for {tag} {', '.join(values)}"))
-        for value in needed.get(field, []):
-            rules.append(rule(f"self.{tag} != '{value}' || {has}", f"{field}: must be set with {tag}: {value}"))
+        has, among = f"has(self.{_escaped(field)})", f"self.{tag} in {listed(values)}"
+        only = f"is only for {tag}: {' and '.join(values)}"
+        rules.append(rule(f"!{has} || {among}", only, at=f".{field}", reason="FieldValueForbidden"))
+        if needing := needed.get(field, []):
+            must = f"must be set with {tag}: {' and '.join(needing)}"
+            unless = f"!(self.{tag} in {listed(needing)}) || {has}"
+            rules.append(rule(unless, must, at=f".{field}", reason="FieldValueRequired"))
     return _object(properties, [tag], rules + RULES.get(name, []))
-
-
-def _must(field: str, tag: str, values: list[str]) -> str:
-    return f"{field}: must be set with {tag}: {' or '.join(values)}, and only there"
 
 
 def _escaped(field: str) -> str:
@@ -201,47 +198,24 @@ def _sized(schema: Schema, bound: str) -> str:
 
 
 def _with_validator(schema: Schema, func: Callable[..., Any]) -> Schema:
-    fragment = _FRAGMENTS.get(f"{func.__module__.rpartition('.')[2]}.{func.__qualname__}")
-    if fragment is not None:
-        if "type" in fragment or "anyOf" in fragment:
-            schema = {k: v for k, v in schema.items() if k not in {"type", "format", "maxLength"}}
-        return schema | fragment
-    known = inspect.getclosurevars(func).nonlocals
-    match func.__qualname__.split(".")[0]:
-        case "matching":
-            return _matching(schema, known)
-        case "size_between":
-            return _size_between(schema, known)
-        case "no_repeats":
-            return schema | {"x-kubernetes-list-type": "set"}
-        case "_positive":
-            return _also(schema, rule("duration(self) > duration('0s')", "must be longer than 0s"))
-    raise LookupError(f"no schema for the validator {func.__qualname__}")
-
-
-def _matching(schema: Schema, known: Mapping[str, Any]) -> Schema:
-    longest, compiled = known.get("longest"), known["compiled"]
-    if longest is not None:
-        schema["maxLength"] = longest
-    if "(?!" not in compiled.pattern and not _is_unicode(compiled):
-        schema["pattern"] = f"^({compiled.pattern})$"
+    name, it = name_of(func), "self"
+    if name in AMOUNTS:
+        schema = dict(_INT_OR_STRING)
+    elif name in TEXTS:
+        schema = {"type": "string", "maxLength": LONGEST}
+    elif name in LENGTHS:
+        schema |= dict(zip(("minLength", "maxLength"), LENGTHS[name], strict=True))
+    elif most := longest(func):
+        schema["maxLength"] = most
+    if schema.get("x-kubernetes-int-or-string"):
+        it = "string(self)"
+    if func.__qualname__.startswith("no_repeats"):
+        return schema | {"x-kubernetes-list-type": "set"}
+    if name == "layout._no_item_twice":
+        return _also(schema, NO_ITEM_TWICE)
+    for check in checks_of(func):
+        schema = _also(schema, rule(check.holds(it), check.message, reason=check.reason))
     return schema
-
-
-def _is_unicode(compiled: Any) -> bool:
-    # RE2 knows \w for ASCII only.
-    return "\\w" in compiled.pattern.lower() and not compiled.flags & 256
-
-
-def _size_between(schema: Schema, known: Mapping[str, Any]) -> Schema:
-    low, high = known["low"], known["high"]
-    given = "quantity(string(self))"
-    expression = f"{given}.compareTo(quantity('{low}')) >= 0"
-    message = f"must be at least {low}"
-    if high:
-        expression += f" && {given}.compareTo(quantity('{high}')) <= 0"
-        message += f" and at most {high}"
-    return _also(schema, rule(expression, message))
 
 
 def _also(schema: Schema, more: Rule) -> Schema:

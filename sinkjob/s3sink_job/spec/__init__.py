@@ -35,9 +35,6 @@ from s3sink_job.spec.parse import parse, to_document
 from s3sink_job.spec.problems import FieldError, SpecError
 from s3sink_job.spec.properties import refused_property
 from s3sink_job.spec.quantities import (
-    CPU_PATTERN,
-    DURATION_PATTERN,
-    QUANTITY_PATTERN,
     format_duration,
     format_quantity,
     parse_duration,
@@ -90,12 +87,9 @@ from s3sink_job.spec.sparkconf import refused_conf
 __all__ = [
     "ANYTHING",
     "CODECS",
-    "CPU_PATTERN",
-    "DURATION_PATTERN",
     "LEVELS",
     "MORE",
     "NOT_BUILT",
-    "QUANTITY_PATTERN",
     "Aes256",
     "ByField",
     "ByHeader",

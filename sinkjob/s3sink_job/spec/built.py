@@ -28,9 +28,8 @@ _OMIT = "leave it out"
 _DEFAULT_LAYOUT = "leave it out: objects go to <prefix>/<topic>/<partition>/<offset>"
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
-    NotBuilt("spec.run", "use Once, started by a CronJob of your own", ("Continuous", "Once")),
     NotBuilt("spec.mode", "use Append", ("Append",)),
-    NotBuilt("spec.reset", "use another statePrefix and prefix for a fresh start"),
+    NotBuilt("spec.reset", "make another S3Sink, with its own prefix and statePrefix, for a fresh start"),
     NotBuilt("spec.source.key.format", "use String, Bytes or Json", ("String", "Bytes", "Json")),
     NotBuilt("spec.source.key.schemaRegistry", _OMIT),
     NotBuilt("spec.source.key.schema", _OMIT, ("",)),

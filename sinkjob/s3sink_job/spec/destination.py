@@ -6,26 +6,35 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
 from s3sink_job.spec.model import CONFIG
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.quantities import Quantity, size_between
 from s3sink_job.spec.secretrefs import SecretRef, SecretSource
-from s3sink_job.spec.texts import Bucket, Prefix, Text, Url, matching
+from s3sink_job.spec.texts import Bucket, Prefix, ShortText, Url, matching
 
 STATE_PREFIX = ".s3sink"
 _MOST_TAGS = 10
 
 # S3 counts the letters of every script.
-_TAG = r"[^\W\x00-\x1f]|[ +\-=.:/@]"
+_TAG = r"[\w +\-=.:/@]"
+
+
+def _not_reserved(key: str) -> str:
+    if key.startswith("aws:"):
+        raise Refusal("must be a tag key that S3 takes, not under aws:")
+    return key
+
+
 TagKey = Annotated[
     str,
-    matching(rf"(?!aws:)({_TAG})+", "a tag key that S3 takes, not under aws:", longest=128, ascii_only=False),
+    matching(f"{_TAG}+", "a tag key: letters, digits, spaces and + - = . _ : / @", longest=128, ascii_only=False),
+    AfterValidator(_not_reserved),
 ]
 TagValue = Annotated[
-    str, matching(rf"({_TAG})*", "letters, digits, spaces and + - = . _ : / @", longest=256, ascii_only=False)
+    str, matching(f"{_TAG}*", "letters, digits, spaces and + - = . _ : / @", longest=256, ascii_only=False)
 ]
 
 
@@ -36,7 +45,7 @@ class Aes256:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Kms:
-    key_id: Text
+    key_id: ShortText
     type: Literal["KMS"] = "KMS"
 
 
@@ -61,7 +70,11 @@ class Destination:
     credentials: SecretSource | None = None
     assume_role_arn: Annotated[
         str,
-        matching(r"(arn:[\w-]+:iam::[0-9]*:role/\S+)?", "a role such as arn:aws:iam::123456789012:role/sink"),
+        matching(
+            r"(arn:[A-Za-z0-9_-]+:iam::[0-9]*:role/[!-~]+)?",
+            "a role such as arn:aws:iam::123456789012:role/sink",
+            longest=2048,
+        ),
     ] = ""
     encryption: Encryption | None = None
     storage_class: Annotated[str, matching(r"[A-Z0-9_]+", "a storage class such as STANDARD_IA", longest=64)] = (

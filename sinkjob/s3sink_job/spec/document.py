@@ -35,7 +35,7 @@ class Plain:
         if len(parts) > _DEEPEST or self._values > _MOST_VALUES:
             return self._refuse(parts[:3], "holds too much; write a smaller document")
         match value:
-            case None if "podTemplate" not in parts:
+            case None if "podTemplate" not in parts[:-1]:
                 return self._refuse(parts, "must not be null; leave the field out")
             case None | bool():
                 return value
@@ -43,6 +43,9 @@ class Plain:
                 return self._text(value, parts)
             case int() if abs(value) < _LARGEST:
                 return value
+            case float() if value.is_integer() and abs(value) < _LARGEST:
+                # Where kubectl reads the file, 5.0 is 5.
+                return int(value)
             case float() if math.isfinite(value):
                 return value
             case int() | float():

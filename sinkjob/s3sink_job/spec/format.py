@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
 from s3sink_job.spec.model import CONFIG
@@ -37,9 +37,10 @@ LEVELS: dict[Codec, tuple[int, int]] = {
     "Deflate": (0, 9),
     "Xz": (0, 9),
 }
+NO_DELIMITERS = ('"', "\r", "\n", "\0")
 _COMPRESSED_UNLESS_TOLD = frozenset({"Parquet", "Avro", "Orc"})
 # These write values as they come: there is no column beside them.
-_WITHOUT_COLUMNS = frozenset({"Text", "Bytes"})
+WITHOUT_COLUMNS: tuple[FormatType, ...] = ("Text", "Bytes")
 
 
 def _not_lzo(value: object) -> object:
@@ -67,18 +68,29 @@ class Compression:
         return level
 
 
+def check_codec(kind: FormatType, compression: Compression, at: tuple[str | int, ...] = ()) -> None:
+    """Refuses a codec, or a level, that the format does not have; `at` leads to the compression."""
+    if compression.codec not in CODECS[kind]:
+        taken = ", ".join(CODECS[kind])
+        raise Refusal(f"{kind} takes {taken}, got {compression.codec}", at=(*at, "codec"), show=False)
+    if kind == "Orc" and compression.level is not None:
+        raise Refusal("must be left out, since Orc has no levels", at=(*at, "level"), show=False)
+
+
+def _separates(delimiter: str) -> str:
+    if delimiter in NO_DELIMITERS:
+        raise Refusal('must not be a quote or a line break; write "," or ";" or "\\t"', show=False)
+    return delimiter
+
+
+Delimiter = Annotated[str, Field(min_length=1, max_length=1), AfterValidator(_separates)]
+
+
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Csv:
     header: bool = True
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    delimiter: Delimiter = ","
     quote: CsvQuote = "Minimal"
-
-    @field_validator("delimiter")
-    @classmethod
-    def _separates(cls, delimiter: str) -> str:
-        if delimiter in '"\r\n\0':
-            raise Refusal('must not be a quote or a line break; write "," or ";" or "\\t"', show=False)
-        return delimiter
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -133,13 +145,8 @@ class Format:
     @classmethod
     def _codec_of_the_format(cls, value: Compression | None, info: ValidationInfo) -> Compression | None:
         kind: FormatType | None = info.data.get("type")
-        if value is None or kind is None:
-            return value
-        if value.codec not in CODECS[kind]:
-            taken = ", ".join(CODECS[kind])
-            raise Refusal(f"{kind} takes {taken}, got {value.codec}", at=("codec",), show=False)
-        if kind == "Orc" and value.level is not None:
-            raise Refusal("must be left out, since Orc has no levels", at=("level",), show=False)
+        if value is not None and kind is not None:
+            check_codec(kind, value)
         return value
 
     @field_validator("csv", "parquet")
@@ -155,7 +162,7 @@ class Format:
     @classmethod
     def _columns_of_the_format(cls, columns: Columns, info: ValidationInfo) -> Columns:
         kind = info.data.get("type")
-        if kind in _WITHOUT_COLUMNS and columns.meta != "None":
+        if kind in WITHOUT_COLUMNS and columns.meta != "None":
             message = f"must be None, since {kind} writes values alone; use Json, got {columns.meta}"
             raise Refusal(message, at=("meta",), show=False)
         return columns

@@ -10,13 +10,13 @@ from pydantic.dataclasses import dataclass
 from s3sink_job.spec.model import CONFIG
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.quantities import Duration
-from s3sink_job.spec.texts import FileNamePart, Text, matching
+from s3sink_job.spec.texts import FileNamePart, ShortText, matching
 
 OnMissingValue = Literal["Default", "Fail", "DeadLetter"]
 ObjectNameStyle = Literal["Offset", "Confluent", "Lenses", "Upload"]
 TimeSource = Literal["Record", "Wallclock", "Field"]
 # A list, since field names may hold dots.
-FieldPath = Annotated[tuple[Text, ...], Field(min_length=1)]
+FieldPath = Annotated[tuple[ShortText, ...], Field(min_length=1, max_length=8)]
 Digits = Annotated[int, Field(ge=0, le=19)]
 
 _OFFSET_DIGITS: dict[ObjectNameStyle, int] = {"Offset": 19, "Lenses": 12, "Confluent": 10, "Upload": 0}
@@ -56,17 +56,19 @@ class ByKey:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class ByHeader:
-    name: Text
+    name: ShortText
     type: Literal["Header"] = "Header"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class ByTime:
     source: TimeSource
-    format: Annotated[Text, AfterValidator(_even_quotes)]
+    format: Annotated[ShortText, AfterValidator(_even_quotes)]
     path: Annotated[FieldPath | None, Field(validate_default=True)] = None
-    timezone: Annotated[str, matching(r"[A-Za-z0-9_+/-]+", "a zone such as Europe/Berlin")] | None = None
-    locale: Annotated[str, matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]+)*", "a locale such as en")] | None = None
+    timezone: Annotated[str, matching(r"[A-Za-z0-9_+/-]+", "a zone such as Europe/Berlin", longest=64)] | None = None
+    locale: Annotated[str, matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]+)*", "a locale such as en", longest=64)] | None = (
+        None
+    )
     every: Duration | None = None
     type: Literal["Time"] = "Time"
 
@@ -91,7 +93,7 @@ def _no_item_twice(items: tuple[PartitionItem, ...]) -> tuple[PartitionItem, ...
     return items
 
 
-PartitionBy = Annotated[tuple[PartitionItem, ...], AfterValidator(_no_item_twice)]
+PartitionBy = Annotated[tuple[PartitionItem, ...], Field(max_length=12), AfterValidator(_no_item_twice)]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -17,8 +17,11 @@ from s3sink_job.spec.wording import field_error
 _SINK = TypeAdapter(S3Sink)
 
 
-def parse(document: Mapping[str, Any]) -> S3Sink:
-    """The sink a manifest describes; SpecError with every mistake at once."""
+def parse(document: Mapping[str, Any], *, built_only: bool = True) -> S3Sink:
+    """The sink a manifest describes; SpecError with every mistake at once.
+
+    Without `built_only` it is judged as the API server does, whether code for all of it is there or not.
+    """
     if not isinstance(document, Mapping):
         raise SpecError([FieldError("document", f"must be a mapping, got {type(document).__name__}")])
     plain = Plain(document)
@@ -28,7 +31,8 @@ def parse(document: Mapping[str, Any]) -> S3Sink:
         sink = _SINK.validate_json(json.dumps(plain.document), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         errors += map(field_error, error.errors(include_url=False))
-    errors += [late for late in not_built(plain.document) if not _covered(late.path, errors)]
+    if built_only:
+        errors += [late for late in not_built(plain.document) if not _covered(late.path, errors)]
     if errors:
         raise SpecError(_first_of_each(errors))
     return sink

@@ -5,48 +5,43 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.texts import has_user_info
 
-_OWNED = {
-    "bootstrap.servers": "spec.source.bootstrapServers",
-    "isolation.level": "spec.source.isolation",
-    "auto.offset.reset": "spec.source.startingOffsets and onDataLoss",
-    "group.id": "spec.source.publishOffsetsTo",
-    "group.instance.id": "",
-    "group.protocol": "",
-    "group.remote.assignor": "",
-    "enable.auto.commit": "",
-    "auto.commit.interval.ms": "",
-    "allow.auto.create.topics": "",
-}
-_CODE = re.compile(
-    r"(^|\.)class(es)?$|(^|\.)reporters$|(de)?serializer(\.|$)|^config\.providers|^security\.providers$"
-    r"|^partition\.assignment\.strategy$|\.cmd$"
+PROPERTY = r"[A-Za-z0-9._-]{1,256}"
+PREFIXED = r"kafka\..*"
+_OURS = "is set by the sink itself; leave it out"
+_CODE = (
+    r"(.*\.)?class(es)?|(.*\.)?reporters|.*serializer(\..*)?|config\.providers.*|security\.providers"
+    r"|partition\.assignment\.strategy|.*\.cmd"
 )
-_SECRET = re.compile(
-    r"jaas|password|passwd|passphrase|secret|token|credential|private\.?key|^ssl\.keystore\.key$|api\.?key"
+# Matched against the name in lower case, here and by the API server.
+REFUSED_PROPERTIES: tuple[tuple[str, str], ...] = (
+    (r"bootstrap\.servers", "is set by the sink; use spec.source.bootstrapServers instead"),
+    (r"isolation\.level", "is set by the sink; use spec.source.isolation instead"),
+    (r"auto\.offset\.reset", "is set by the sink; use spec.source.startingOffsets and onDataLoss instead"),
+    (r"group\.id", "is set by the sink; use spec.source.publishOffsetsTo instead"),
+    (r"group\.(instance\.id|protocol|remote\.assignor)|allow\.auto\.create\.topics", _OURS),
+    (r"enable\.auto\.commit|auto\.commit\.interval\.ms", _OURS),
+    (_CODE, "would load code into the driver and is refused; leave it out"),
 )
-_NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+SECRET_PROPERTIES = (
+    r".*(jaas|password|passwd|passphrase|secret|token|credential|private\.?key|api\.?key).*|ssl\.keystore\.key",
+    "may hold a secret; put it into a Secret and name that in spec.source.propertiesFrom",
+)
 
 
 def refused_property(key: str, from_secret: bool) -> str | None:
     """Why this Kafka property may not be set, or None. Secrets may hold passwords, never class names."""
-    name = key.strip().lower()
-    if not _NAME.fullmatch(key):
+    if not re.fullmatch(PROPERTY, key, re.ASCII):
         return "must be a Kafka property's name: letters, digits, dots, hyphens and underscores"
-    if name.startswith("kafka."):
+    name = key.lower()
+    if re.fullmatch(PREFIXED, name):
         return f"must be the Java client's name, without Spark's prefix: write {key[len('kafka.') :]}"
-    if name in _OWNED:
-        instead = _OWNED[name]
-        return f"is set by the sink; use {instead} instead" if instead else "is set by the sink itself; leave it out"
-    if _CODE.search(name):
-        return "would load code into the driver and is refused; leave it out"
-    if not from_secret and _SECRET.search(name):
-        return "may hold a secret; put it into a Secret and name that in spec.source.propertiesFrom"
-    return None
+    refused = REFUSED_PROPERTIES if from_secret else (*REFUSED_PROPERTIES, SECRET_PROPERTIES)
+    return next((why for pattern, why in refused if re.fullmatch(pattern, name)), None)
 
 
 def _name(key: str) -> str:
@@ -66,4 +61,5 @@ def _value(value: str) -> str:
 
 
 PropertyName = Annotated[str, AfterValidator(_name)]
-PropertyValue = Annotated[str, AfterValidator(_value)]
+# Certificates in PEM are long.
+PropertyValue = Annotated[str, Field(max_length=16_384), AfterValidator(_value)]

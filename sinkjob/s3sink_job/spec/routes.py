@@ -11,6 +11,7 @@ from s3sink_job.spec.flush import Records
 from s3sink_job.spec.format import (
     Compression,
     CsvQuote,
+    Delimiter,
     EvolutionMode,
     FormatType,
     MetaColumns,
@@ -49,7 +50,7 @@ class RouteLayout:
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class RouteCsv:
     header: bool | None = None
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    delimiter: Delimiter | None = None
     quote: CsvQuote | None = None
 
 
@@ -103,7 +104,7 @@ class RouteFlush:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Route:
-    topics: Annotated[Topics, Field(min_length=1)]
+    topics: Annotated[Topics, Field(min_length=1, max_length=250)]
     destination: RouteDestination | None = None
     layout: RouteLayout | None = None
     format: RouteFormat | None = None

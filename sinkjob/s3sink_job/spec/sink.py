@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from s3sink_job.spec.destination import Destination
 from s3sink_job.spec.errors import Errors
 from s3sink_job.spec.flush import Flush
-from s3sink_job.spec.format import Format
+from s3sink_job.spec.format import WITHOUT_COLUMNS, Format, check_codec
 from s3sink_job.spec.layout import Layout
 from s3sink_job.spec.model import CONFIG, LENIENT
 from s3sink_job.spec.problems import Refusal
@@ -20,7 +20,7 @@ from s3sink_job.spec.routes import Route
 from s3sink_job.spec.schedule import Schedule
 from s3sink_job.spec.source import FromEarliest, Source, StartingOffsets
 from s3sink_job.spec.spark import Spark
-from s3sink_job.spec.texts import Label, SinkName, Text
+from s3sink_job.spec.texts import Label, ShortText, SinkName, Text
 
 State = Literal["Running", "Paused", "Stopped"]
 Run = Literal["Continuous", "Once", "Scheduled"]
@@ -41,14 +41,14 @@ class Metadata:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Reset:
-    nonce: Text
+    nonce: ShortText
     to: StartingOffsets = FromEarliest()
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Transform:
     where: Text | None = None
-    select: Annotated[tuple[Text, ...] | None, Field(min_length=1, validate_default=True)] = None
+    select: Annotated[tuple[Text, ...] | None, Field(min_length=1, max_length=500, validate_default=True)] = None
 
     @field_validator("select")
     @classmethod
@@ -73,9 +73,14 @@ class Spec:
     delivery: Delivery = "ExactlyOnce"
     null_values: NullValues = "Write"
     transform: Transform | None = None
-    routes: tuple[Route, ...] = ()
+    routes: Annotated[tuple[Route, ...], Field(max_length=64)] = ()
     errors: Annotated[Errors, Field(validate_default=True)] = Errors()
     spark: Spark = field(default_factory=Spark)
+
+    @property
+    def ends(self) -> bool:
+        """Whether a driver is done once everything that was there at its start is in the bucket."""
+        return self.run != "Continuous"
 
     @field_validator("destination")
     @classmethod
@@ -106,12 +111,43 @@ class Spec:
             raise Refusal("FullRefresh needs run: Once or Scheduled, and run is Continuous", show=False)
         return mode
 
+    @field_validator("routes")
+    @classmethod
+    def _no_topic_on_two_routes(cls, routes: tuple[Route, ...]) -> tuple[Route, ...]:
+        taken: dict[str, int] = {}
+        for index, route in enumerate(routes):
+            for place, topic in enumerate(route.topics):
+                if taken.setdefault(topic, index) != index:
+                    message = f"{topic} goes to routes[{taken[topic]}] already; name it once"
+                    raise Refusal(message, at=(index, "topics", place), show=False)
+        return routes
+
+    @field_validator("routes")
+    @classmethod
+    def _formats_of_routes(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
+        """What a route leaves out it inherits, and that has to fit, too."""
+        format: Format | None = info.data.get("format")
+        for index, own in enumerate(route.format for route in routes):
+            if format is None or own is None:
+                continue
+            kind, at = own.type or format.type, (index, "format")
+            if compression := own.compression or format.compression:
+                check_codec(kind, compression, (*at, "compression"))
+            meta = (own.columns and own.columns.meta) or format.columns.meta
+            if kind in WITHOUT_COLUMNS and meta != "None":
+                message = f"must be None, since {kind} writes values alone; use Json, got {meta}"
+                raise Refusal(message, at=(*at, "columns", "meta"), show=False)
+        return routes
+
     @field_validator("errors")
     @classmethod
     def _missing_values_have_a_place(cls, errors: Errors, info: ValidationInfo) -> Errors:
-        layout: Layout | None = info.data.get("layout")
-        if layout and layout.on_missing_value == "DeadLetter" and errors.dead_letter is None:
-            raise Refusal("must be set, since layout.onMissingValue is DeadLetter", at=("deadLetter",), show=False)
+        layouts = [("", info.data.get("layout"))]
+        layouts += [(f"routes[{index}].", route.layout) for index, route in enumerate(info.data.get("routes", ()))]
+        for where, layout in layouts:
+            if layout is not None and layout.on_missing_value == "DeadLetter" and errors.dead_letter is None:
+                message = f"must be set, since {where}layout.onMissingValue is DeadLetter"
+                raise Refusal(message, at=("deadLetter",), show=False)
         return errors
 
 

@@ -15,12 +15,13 @@ from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.properties import PropertyName, PropertyValue
 from s3sink_job.spec.quantities import Instant, Size
 from s3sink_job.spec.secretrefs import SecretSource
-from s3sink_job.spec.texts import Regex, Servers, Text, TopicName, Url, no_repeats
+from s3sink_job.spec.texts import Regex, Servers, ShortText, TopicName, Url, no_repeats
 
 RecordFormat = Literal["String", "Bytes", "Json", "Avro", "Protobuf", "JsonSchema"]
 OnDataLoss = Literal["Fail", "Skip"]
 Isolation = Literal["ReadCommitted", "ReadUncommitted"]
 Topics = Annotated[tuple[TopicName, ...], AfterValidator(no_repeats("topic"))]
+Schema = Annotated[str, Field(max_length=262_144, validate_default=True)]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -48,7 +49,7 @@ class FromTimestamp:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class FromOffsets:
-    offsets: Annotated[tuple[TopicOffset, ...], Field(min_length=1)]
+    offsets: Annotated[tuple[TopicOffset, ...], Field(min_length=1, max_length=10_000)]
     position: Literal["Offsets"] = "Offsets"
 
     @field_validator("offsets")
@@ -77,7 +78,7 @@ class SchemaRegistry:
 class _Decoding:
     format: RecordFormat
     schema_registry: SchemaRegistry | None = None
-    schema: Annotated[str, Field(validate_default=True)] = ""
+    schema: Schema = ""
 
     @field_validator("schema_registry")
     @classmethod
@@ -123,14 +124,14 @@ class Value(_Decoding):
 class Source:
     bootstrap_servers: Servers
     topic_pattern: Regex | None = None
-    topics: Annotated[Topics, Field(validate_default=True)] = ()
+    topics: Annotated[Topics, Field(max_length=5000, validate_default=True)] = ()
     starting_offsets: StartingOffsets = FromEarliest()
     on_data_loss: OnDataLoss = "Fail"
     isolation: Isolation = "ReadCommitted"
     max_bytes_per_second: Size | None = None
-    properties: Mapping[PropertyName, PropertyValue] = field(default_factory=dict)
-    properties_from: tuple[SecretSource, ...] = ()
-    publish_offsets_to: Text | None = None
+    properties: Annotated[Mapping[PropertyName, PropertyValue], Field(max_length=128)] = field(default_factory=dict)
+    properties_from: Annotated[tuple[SecretSource, ...], Field(max_length=32)] = ()
+    publish_offsets_to: ShortText | None = None
     key: Key = Key()
     value: Value = Value()
 

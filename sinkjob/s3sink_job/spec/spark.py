@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from pydantic.dataclasses import dataclass
 
 from s3sink_job.spec.model import CONFIG
+from s3sink_job.spec.patterns import LABEL
 from s3sink_job.spec.quantities import Cpu, Quantity, size_between
 from s3sink_job.spec.sparkconf import ConfName, ConfValue
 from s3sink_job.spec.texts import matching
@@ -20,6 +21,15 @@ Cores = Annotated[int, Field(ge=1, le=1024)]
 Memory = Annotated[Quantity, size_between("512Mi")]
 Spill = Annotated[Quantity, size_between("64Mi")]
 PodTemplate = Mapping[str, JsonValue]
+AnnotationName = Annotated[
+    str,
+    matching(
+        rf"({LABEL}(\.{LABEL})*/)?[A-Za-z0-9]([A-Za-z0-9._-]{{0,61}}[A-Za-z0-9])?",
+        "an annotation's name such as eks.amazonaws.com/role-arn",
+        longest=253,
+    ),
+]
+AnnotationValue = Annotated[str, Field(max_length=4096)]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -45,11 +55,13 @@ class Executor:
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Spark:
     mode: SparkMode = "Local"
-    image: Annotated[str, matching(r"[A-Za-z0-9][\w.:/@-]*|", "an image reference", longest=512)] = ""
+    image: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*|", "an image reference", longest=512)] = ""
     driver: Driver = field(default_factory=Driver)
     executor: Executor = field(default_factory=Executor)
-    conf: Mapping[ConfName, ConfValue] = field(default_factory=dict)
+    conf: Annotated[Mapping[ConfName, ConfValue], Field(max_length=256)] = field(default_factory=dict)
     service_account_name: Annotated[
         str, matching(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?", "a ServiceAccount's name", longest=253)
     ] = ""
-    service_account_annotations: Mapping[str, str] = field(default_factory=dict)
+    service_account_annotations: Annotated[Mapping[AnnotationName, AnnotationValue], Field(max_length=64)] = field(
+        default_factory=dict
+    )

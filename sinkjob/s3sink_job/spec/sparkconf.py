@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.texts import has_user_info
@@ -15,8 +15,8 @@ _CODE = "would load code into Spark and is refused; leave it out"
 _OURS = "is set by the sink itself; leave it out"
 _SECRET = "may hold a secret and is refused; leave it out"  # noqa: S105
 
-# Matched against the key in lower case.
-_REFUSED: tuple[tuple[str, str], ...] = (
+# Matched against the key in lower case, here and by the API server.
+REFUSED_SETTINGS: tuple[tuple[str, str], ...] = (
     (r"spark\.driver\..*", "is set from spec.spark.driver; use its fields instead"),
     (r"spark\.(kubernetes|yarn|mesos|deploy|worker|history)\..*", _POD),
     (r".*\.pod\.template.*|.*podtemplate.*", _POD),
@@ -31,13 +31,13 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     (r"spark\.(master|home|local\.dir|submit\..*|app\..*|redaction\..*|sql\.redaction\..*)", _OURS),
     (r"spark\.(speculation(\..*)?|sql\.adaptive\.enabled|logconf|ui\..*|eventlog\..*)", _OURS),
 )
-_COMPILED = tuple((re.compile(pattern), why) for pattern, why in _REFUSED)
-_NAME = re.compile(r"spark\.[A-Za-z0-9._-]+", re.ASCII)
+_COMPILED = tuple((re.compile(pattern), why) for pattern, why in REFUSED_SETTINGS)
+SETTING = r"spark\.[A-Za-z0-9._-]{1,250}"
 
 
 def refused_conf(key: str) -> str | None:
     """Why this Spark setting may not be set, or None."""
-    if not _NAME.fullmatch(key):
+    if not re.fullmatch(SETTING, key, re.ASCII):
         return "must be the name of a Spark setting, which starts with spark."
     return next((why for pattern, why in _COMPILED if pattern.fullmatch(key.lower())), None)
 
@@ -56,4 +56,4 @@ def _value(value: str) -> str:
 
 
 ConfName = Annotated[str, AfterValidator(_name)]
-ConfValue = Annotated[str, AfterValidator(_value)]
+ConfValue = Annotated[str, Field(max_length=4096), AfterValidator(_value)]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Annotated
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
+from s3sink_job.spec import patterns
 from s3sink_job.spec.problems import Refusal
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_USER_INFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]*@")
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z._-]+):([0-9]{1,5})")
-_PREFIX_BYTES = 512
+_USER_INFO = re.compile(patterns.USER_INFO)
+TOPIC_LENGTH = 249
+PREFIX_BYTES = 512
 
 
 def has_user_info(text: str) -> bool:
@@ -36,8 +34,12 @@ def matching(pattern: str, must_be: str, *, longest: int | None = None, ascii_on
     return AfterValidator(check)
 
 
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(pattern, text, re.ASCII) is not None
+
+
 def _no_control(text: str) -> str:
-    if _CONTROL.search(text):
+    if not _fits(patterns.NO_CONTROL, text):
         raise Refusal("must not hold control characters or line breaks", show=False)
     return text
 
@@ -49,7 +51,7 @@ def _not_empty(text: str) -> str:
 
 
 def _topic(name: str) -> str:
-    if name in {".", ".."} or not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name, re.ASCII):
+    if name in {".", ".."} or len(name) > TOPIC_LENGTH or not _fits(patterns.TOPIC, name):
         raise Refusal("must be a Kafka topic name: 1 to 249 letters, digits, dots, hyphens or underscores")
     return name
 
@@ -60,9 +62,9 @@ def _bucket(name: str) -> str:
         raise Refusal(f'must be the bucket\'s name alone, "{bare}"; the rest is destination.prefix', show=False)
     if not 3 <= len(name) <= 63:
         raise Refusal(f"must be a bucket name of 3 to 63 characters, got {len(name)}", show=False)
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*[a-z0-9]", name, re.ASCII) or ".." in name:
+    if not _fits(patterns.BUCKET, name) or ".." in name:
         raise Refusal("must be a bucket name of lower-case letters, digits, hyphens and single dots")
-    if re.fullmatch(r"\d+\.\d+\.\d+\.\d+", name, re.ASCII):
+    if _fits(patterns.IP_ADDRESS, name):
         raise Refusal("must be a bucket name, not an IP address")
     return name
 
@@ -73,31 +75,24 @@ def _prefix(text: str) -> str:
     if "/".join(segments) != text:
         instead = f'write "{"/".join(segments)}"'
         raise Refusal("must have no slash at either end and no empty, . or .. segment", hint=instead)
-    if len(text.encode()) > _PREFIX_BYTES:
-        raise Refusal(f"must have at most {_PREFIX_BYTES} bytes, since keys end at 1024", show=False)
+    if len(text.encode()) > PREFIX_BYTES:
+        raise Refusal(f"must have at most {PREFIX_BYTES} bytes, since keys end at 1024", show=False)
     return text
 
 
 def _servers(text: str) -> str:
-    for server in text.split(","):
-        found = _SERVER.fullmatch(server.strip())
-        if not found or not 1 <= int(found[2]) <= 65535:
-            raise Refusal("must be host:port, or several with commas between, such as kafka:9092")
+    if not _fits(patterns.SERVERS, text):
+        raise Refusal("must be host:port, or several with commas between, such as kafka:9092")
     return text
 
 
 def _url(text: str) -> str:
     if has_user_info(text) or "@" in text.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
         raise Refusal("must not carry a user or password; put them into a Secret", show=False)
-    try:
-        parts = urlsplit(text)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid or re.search(r"\s", text):
-        raise Refusal("must be an http:// or https:// URL")
-    if parts.query or parts.fragment:
+    if "?" in text or "#" in text:
         raise Refusal("must be a URL without query or fragment", show=False)
+    if not _fits(patterns.URL, text):
+        raise Refusal("must be an http:// or https:// URL")
     return text
 
 
@@ -121,23 +116,26 @@ def no_repeats(what: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
     return check
 
 
-Text = Annotated[str, AfterValidator(_no_control), AfterValidator(_not_empty)]
+Text = Annotated[str, Field(max_length=4096), AfterValidator(_no_control), AfterValidator(_not_empty)]
+ShortText = Annotated[str, Field(max_length=256), AfterValidator(_no_control), AfterValidator(_not_empty)]
 TopicName = Annotated[str, AfterValidator(_topic)]
 Bucket = Annotated[str, AfterValidator(_bucket)]
 Prefix = Annotated[str, AfterValidator(_prefix)]
-Servers = Annotated[str, AfterValidator(_servers)]
-Url = Annotated[str, AfterValidator(_url)]
-Regex = Annotated[str, AfterValidator(_not_empty), AfterValidator(_regex)]
+Servers = Annotated[str, Field(max_length=4096), AfterValidator(_servers)]
+Url = Annotated[str, Field(max_length=2048), AfterValidator(_url)]
+Regex = Annotated[Text, AfterValidator(_regex)]
 Label = Annotated[
     str,
-    matching(_LABEL, "lower-case letters, digits and hyphens, a letter or digit at both ends", longest=63),
+    matching(patterns.LABEL, "lower-case letters, digits and hyphens, a letter or digit at both ends", longest=63),
 ]
 SinkName = Annotated[
     str,
-    matching(_LABEL, "lower-case letters, digits and hyphens, a letter or digit at both ends", longest=52),
+    matching(patterns.LABEL, "lower-case letters, digits and hyphens, a letter or digit at both ends", longest=52),
 ]
 ObjectName = Annotated[
     str,
-    matching(rf"{_LABEL}(\.{_LABEL})*", "a Kubernetes name: lower-case letters, digits, - and .", longest=253),
+    matching(
+        rf"{patterns.LABEL}(\.{patterns.LABEL})*", "a Kubernetes name: lower-case letters, digits, - and .", longest=253
+    ),
 ]
 FileNamePart = Annotated[str, matching(r"[A-Za-z0-9._+=@,-]*", "letters, digits and . _ - + = @ , only", longest=64)]
