@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import kopf
 
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given.image:
         parser.error("--image or S3SINK_IMAGE must name the image of drivers")
     logs.set_up()
+    _allow_many_connections()
     api = Api()
     _wait_for_definition(api)
     settings = Settings(
@@ -39,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         grace=given.grace,
         workers=given.workers,
         pull_policy=given.pull_policy,
+        rolling=given.rolling,
+        driver_port=given.driver_port,
+        allow_unsafe_templates=given.allow_unsafe_templates,
     )
     app = App(api, settings)
     server = serve(settings.listen, app.metrics.registry, app.pulse)
@@ -49,10 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             standalone=True,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
+            stop_flag=app.broken,
         )
     finally:
         server.shutdown()
-    return 0
+    return 1 if app.broken.is_set() else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="s3sink-operator", description="Runs S3Sink resources.")
     add = parser.add_argument
 
-    def flag(name: str, default: object, text: str, kind: type = str) -> None:
+    def flag(name: str, default: object, text: str, kind: Callable[[str], object] = str) -> None:
         variable = "S3SINK_OPERATOR_" + name.upper().replace("-", "_")
         add(f"--{name}", type=kind, default=os.environ.get(variable, default), help=f"{text} [{variable}]")
 
@@ -74,7 +80,22 @@ def _parser() -> argparse.ArgumentParser:
     flag("grace", defaults.grace, "seconds a driver gets to finish a flush when it is stopped", int)
     flag("workers", defaults.workers, "sinks that are looked at at the same time", int)
     flag("pull-policy", defaults.pull_policy, "imagePullPolicy of drivers and executors")
+    flag("rolling", defaults.rolling, "drivers that a new version of the operator restarts at a time", int)
+    flag("driver-port", defaults.driver_port, "port of drivers for /status, /metrics and /healthz", int)
+    flag("allow-unsafe-templates", False, "true: podTemplate may change anything of a pod", _truth)
     return parser
+
+
+def _allow_many_connections() -> None:
+    """One is kept to every driver: what the system calls a soft limit is often 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _truth(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise argparse.ArgumentTypeError(f"{text} is neither true nor false")
+    return text == "true"
 
 
 def _address(parser: argparse.ArgumentParser, text: str) -> tuple[str, int]:

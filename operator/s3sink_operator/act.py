@@ -10,26 +10,28 @@ from s3sink_operator.api import Api, ApiError
 from s3sink_operator.decide.children import API_VERSION, KIND
 from s3sink_operator.logs import log
 from s3sink_operator.model import MANAGER, Decision, Event, Resource
+from s3sink_operator.store import Store
 
 LONGEST_EVENT = 1024
 
 
-def carry_out(api: Api, resource: Resource, decision: Decision) -> None:
+def carry_out(api: Api, store: Store, resource: Resource, decision: Decision) -> None:
     """Deletes before it applies: nothing may run beside what is to go."""
-    namespace = resource.key.namespace
+    key = resource.key
     for child in decision.delete:
-        api.delete(child.kind, namespace, child.name, child.document["metadata"]["uid"])
-        log.info("deleted", extra={"fields": {"sink": str(resource.key), "kind": child.kind, "name": child.name}})
+        if not api.delete(child.kind, key.namespace, child.name, child.uid):
+            store.lose(child.kind, key, child.name)
+        log.info("deleted", extra={"fields": {"sink": str(key), "kind": child.kind, "name": child.name}})
     for document in decision.apply:
-        api.apply(document)
-        fields = {"sink": str(resource.key), "kind": document["kind"], "name": document["metadata"]["name"]}
+        store.put(document["kind"], api.apply(document), key)
+        fields = {"sink": str(key), "kind": document["kind"], "name": document["metadata"]["name"]}
         log.info("applied", extra={"fields": fields})
 
 
-def write_status(api: Api, resource: Resource, decision: Decision) -> None:
+def write_status(api: Api, store: Store, resource: Resource, decision: Decision) -> None:
     if decision.status is None:
         return
-    api.replace_status(KIND, resource.key.namespace, resource.key.name, decision.status)
+    store.put(KIND, api.replace_status(KIND, resource.key.namespace, resource.key.name, decision.status))
     for event in decision.events:
         try:
             api.create("Event", resource.key.namespace, event_document(resource, event))

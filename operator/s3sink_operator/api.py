@@ -15,7 +15,7 @@ import urllib3
 
 from s3sink_operator.model import MANAGER
 
-_GROUPS = {
+GROUPS = {
     "ConfigMap": ("/api/v1", "configmaps"),
     "Event": ("/api/v1", "events"),
     "Pod": ("/api/v1", "pods"),
@@ -24,8 +24,11 @@ _GROUPS = {
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Deployment": ("/apis/apps/v1", "deployments"),
     "Job": ("/apis/batch/v1", "jobs"),
+    "CronJob": ("/apis/batch/v1", "cronjobs"),
     "S3Sink": ("/apis/s3sink.dev/v1alpha1", "s3sinks"),
 }
+_NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PAGE = 500
 _TIMEOUT = urllib3.Timeout(connect=5.0, read=30.0)
 
 
@@ -75,37 +78,53 @@ class Api:
                 return None
             raise
 
-    def list(self, kind: str, namespace: str, selector: str) -> list[dict[str, Any]]:
-        query = urlencode({"labelSelector": selector})
-        items: list[dict[str, Any]] = self._request("GET", f"{_path(kind, namespace)}?{query}")["items"]
-        return items
+    def names(self, kind: str, namespace: str, selector: str) -> tuple[list[tuple[str, str, str]], int]:
+        """(namespace, name, uid) of all there are, and the version of that list. An empty namespace means all."""
+        found: list[tuple[str, str, str]] = []
+        query = {"labelSelector": selector, "limit": str(_PAGE)}
+        while True:
+            page = self._request("GET", f"{_path(kind, namespace)}?{urlencode(query)}", accept=_NAMES_ONLY)
+            for metadata in (item["metadata"] for item in page["items"]):
+                found.append((metadata["namespace"], metadata["name"], metadata["uid"]))
+            if not page["metadata"].get("continue"):
+                return found, int(page["metadata"]["resourceVersion"])
+            query["continue"] = page["metadata"]["continue"]
 
-    def apply(self, document: Mapping[str, Any]) -> None:
+    def apply(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Server-side apply; what we set is ours, whoever set it before."""
         metadata = document["metadata"]
         path = f"{_path(document['kind'], metadata['namespace'])}/{quote(metadata['name'])}"
         query = urlencode({"fieldManager": MANAGER, "force": "true"})
-        self._request("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
+        return self._request("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
 
-    def delete(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Stays until its own dependents are gone. A later object of the same name is left alone."""
+    def delete(self, kind: str, namespace: str, name: str, uid: str) -> bool:
+        """Whether it was there. It stays until its own dependents are gone; a later one of its name is left alone."""
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._request("DELETE", f"{_path(kind, namespace)}/{quote(name)}", body)
         except ApiError as error:
             if error.status not in {404, 409}:
                 raise
+            return False
+        return True
 
-    def replace_status(self, kind: str, namespace: str, name: str, status: Mapping[str, Any]) -> None:
+    def replace_status(self, kind: str, namespace: str, name: str, status: Mapping[str, Any]) -> dict[str, Any]:
         patch = [{"op": "add", "path": "/status", "value": status}]
         path = f"{_path(kind, namespace)}/{quote(name)}/status?{urlencode({'fieldManager': MANAGER})}"
-        self._request("PATCH", path, patch, "application/json-patch+json")
+        return self._request("PATCH", path, patch, "application/json-patch+json")
 
     def create(self, kind: str, namespace: str, document: Mapping[str, Any]) -> None:
         self._request("POST", _path(kind, namespace), document)
 
-    def _request(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> dict[str, Any]:
-        headers = {"Accept": "application/json", "User-Agent": MANAGER, **self._credentials()}
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        accept: str = "application/json",
+    ) -> dict[str, Any]:
+        headers = {"Accept": accept, "User-Agent": MANAGER, **self._credentials()}
         if body is not None:
             headers["Content-Type"] = kind
         try:
@@ -144,8 +163,8 @@ def _configuration() -> Any:
 
 
 def _path(kind: str, namespace: str) -> str:
-    prefix, plural = _GROUPS[kind]
-    return f"{prefix}/namespaces/{quote(namespace)}/{plural}"
+    prefix, plural = GROUPS[kind]
+    return f"{prefix}/namespaces/{quote(namespace)}/{plural}" if namespace else f"{prefix}/{plural}"
 
 
 def _message(status: int, body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The operator as a process: kopf watches, handlers only fill the queue, workers look at sinks.
+"""The operator as a process: kopf watches, its handlers fill the store and the queue, workers look at sinks.
 
 No timers, daemons or delete handlers of kopf's: each would put a finalizer on the resource, and a finalizer
 outlives the operator.
@@ -7,49 +7,65 @@ outlives the operator.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import itertools
 import random
-from collections.abc import Mapping
+import threading
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
 import kopf
 
-from s3sink_operator.api import Api, ApiError
-from s3sink_operator.crd.definition import GROUP, PLURAL, VERSION
+from s3sink_operator.api import GROUPS, Api, ApiError
 from s3sink_operator.health import Pulse
 from s3sink_operator.logs import log
 from s3sink_operator.metrics import Metrics
-from s3sink_operator.model import MANAGED_LABEL, MANAGER, SINK_LABEL, Key
-from s3sink_operator.observe import Observer
+from s3sink_operator.model import MANAGED_LABEL, MANAGER, Key
+from s3sink_operator.poll import Poller
 from s3sink_operator.queue import WorkQueue
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.settings import Settings
+from s3sink_operator.store import POD, SINK, Store
 
-WATCHED = (("", "v1", "pods"), ("apps", "v1", "deployments"), ("batch", "v1", "jobs"))
+CHILDREN = ("ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Job", "CronJob", POD)
+OURS = f"{MANAGED_LABEL}={MANAGER}"
 LONGEST_WAIT = 60.0
+CHUNK = 100
+"""Objects that are read at a time when the operator starts: as Python objects they are large."""
+QUIET, QUIET_AT_LAST = 0.5, 30.0
+"""Seconds without news after which all that was there at the start is known; and how long that may take."""
+RESYNC = 600.0
+"""Seconds between two comparisons with what there is: a watch that was cut off for long does not tell what went."""
+
+Handler = Callable[..., Awaitable[None]]
 
 
 class App:
     def __init__(self, api: Api, settings: Settings) -> None:
         self.settings = settings
-        self.metrics = Metrics()
-        self.pulse = Pulse((PLURAL, *(plural for _, _, plural in WATCHED)), settings.watch_dead_after)
-        observer = Observer(api, settings, self.metrics.poll_failures.inc)
-        self._reconciler = Reconciler(api, observer, settings, self.metrics)
-        self._observer = observer
-        self._queue = WorkQueue()
-        self._sinks: set[Key] = set()
+        self.store = Store()
+        self.metrics = Metrics(self.store.statuses)
+        scopes, plurals = settings.namespaces or ("",), [_plural(kind) for kind in (SINK, *CHILDREN)]
+        self.pulse = Pulse(tuple(itertools.product(scopes, plurals)), settings.watch_dead_after)
+        self._api = api
+        self._queue = WorkQueue(self.metrics.waited.observe)
+        self._poller = Poller(self.store, settings, self._queue.add, self.metrics.poll_failures.inc)
+        self._reconciler = Reconciler(api, self.store, self._poller, settings, self.metrics)
         self._failures: dict[Key, int] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._news = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self.broken = threading.Event()
+        """Set when the operator cannot go on: the process must end, so that it is started again."""
 
     def registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
         kopf.on.startup(registry=registry)(self._start)
         kopf.on.cleanup(registry=registry)(self._stop)
         kopf.on.login(registry=registry)(self._login)
-        kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(self._on_sink)
-        for group, version, plural in WATCHED:
-            kopf.on.event(group, version, plural, labels={MANAGED_LABEL: MANAGER}, registry=registry)(self._on_child)
+        for kind in (SINK, *CHILDREN):
+            group, version, plural = _resource(kind)
+            kopf.on.event(group, version, plural, id=plural, registry=registry)(self._handler(kind))
         return registry
 
     def kopf_settings(self) -> kopf.OperatorSettings:
@@ -57,12 +73,13 @@ class App:
         settings.watching.server_timeout = self.settings.watch_timeout
         settings.watching.client_timeout = self.settings.watch_timeout + 30
         settings.watching.connect_timeout = 10
+        settings.watching.chunk_size = CHUNK
         settings.networking.request_timeout = 60
         # Kinds and namespaces are known: no right to list definitions or namespaces is needed.
         settings.scanning.disabled = True
         settings.posting.enabled = False
-        for _, _, plural in WATCHED:
-            settings.watching.label_selectors[plural] = f"{MANAGED_LABEL}={MANAGER}"
+        for kind in CHILDREN:
+            settings.watching.label_selectors[_plural(kind)] = OURS
         return settings
 
     async def _login(self, **kwargs: Any) -> kopf.AiohttpSession | None:
@@ -80,46 +97,58 @@ class App:
         )
 
     async def _start(self, **_: Any) -> None:
-        names = [f"worker-{number}" for number in range(self.settings.workers)]
-        self._tasks = [asyncio.create_task(self._work(), name=name) for name in names]
-        self._tasks.append(asyncio.create_task(self._poll(), name="poll"))
+        self._task = asyncio.create_task(self._run(), name="run")
+        self._task.add_done_callback(self._over)
         log.info("started", extra={"fields": {"namespaces": self.settings.namespaces or "all"}})
 
     async def _stop(self, **_: Any) -> None:
         """Threads that are at it finish; what they leave undone the next operator does."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
         log.info("stopped")
 
-    async def _on_sink(self, event: kopf.RawEvent, namespace: str | None, name: str, **_: Any) -> None:
-        key = Key(str(namespace), name)
-        if event["type"] == "DELETED":
-            self._sinks.discard(key)
-            self._queue.forget(key)
-        else:
-            self._sinks.add(key)
-        self._queue.add(key, afresh=True)
+    def _over(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            log.error("broken", exc_info=error)
+            self.broken.set()
 
-    async def _on_child(self, labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
-        if name := labels.get(SINK_LABEL):
-            self._queue.add(Key(str(namespace), name), afresh=True)
+    def _handler(self, kind: str) -> Handler:
+        async def told(event: kopf.RawEvent, **_: Any) -> None:
+            self._news = asyncio.get_running_loop().time()
+            take = self.store.drop if event["type"] == "DELETED" else self.store.put
+            if key := take(kind, event["object"]):
+                if kind == SINK and event["type"] == "DELETED":
+                    self._queue.forget(key)
+                if kind == POD:
+                    self._poller.saw_pods(key)
+                self._queue.add(key)
 
-    async def _poll(self) -> None:
-        """Every sink once in each interval, one after the other."""
-        while True:
-            keys = sorted(self._sinks)
-            for key in keys:
-                self._queue.add(key, afresh=False)
-                await asyncio.sleep(self.settings.poll_every / len(keys))
-            if not keys:
-                await asyncio.sleep(self.settings.poll_every)
+        return told
+
+    async def _run(self) -> None:
+        await self._settle()
+        log.info("watching", extra={"fields": {"sinks": len(self.store.sinks())}})
+        workers = [self._work() for _ in range(self.settings.workers)]
+        async with asyncio.TaskGroup() as tasks:
+            for job in (*workers, self._poller.run(), self._resync()):
+                tasks.create_task(job)
+
+    async def _settle(self) -> None:
+        """Until everything that is there was heard of: a sink without its children would look like a new one."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not self.pulse.ready or loop.time() - self._news < QUIET:
+            if self.pulse.ready and loop.time() - began > QUIET_AT_LAST:
+                return
+            await asyncio.sleep(0.05)
 
     async def _work(self) -> None:
+        await self._poller.asked.wait()
         while True:
-            key, afresh = await self._queue.get()
+            key = await self._queue.get()
             try:
-                again = await asyncio.to_thread(self._reconciler.reconcile, key, afresh=afresh)
+                again = await asyncio.to_thread(self._reconciler.reconcile, key)
                 self._failures.pop(key, None)
                 if again is not None:
                     self._queue.add_later(key, again)
@@ -134,3 +163,35 @@ class App:
         fields = {"sink": str(key), "error": f"{type(error).__name__}: {error}", "retry_in": round(wait, 1)}
         log.warning("failed", exc_info=not isinstance(error, ApiError), extra={"fields": fields})
         self._queue.add_later(key, wait)
+
+    async def _resync(self) -> None:
+        while True:
+            # What was read at the start is not needed any more, and the C library gives nothing back by itself.
+            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+                trim(0)
+            await asyncio.sleep(RESYNC)
+            for kind in (SINK, *CHILDREN):
+                try:
+                    for key in await asyncio.to_thread(self._gone, kind):
+                        self._queue.add(key)
+                except ApiError as error:
+                    log.warning("not compared", extra={"fields": {"kind": kind, "error": str(error)}})
+
+    def _gone(self, kind: str) -> list[Key]:
+        selector = "" if kind == SINK else OURS
+        listed, versions = [], []
+        for namespace in self.settings.namespaces or ("",):
+            found, version = self._api.names(kind, namespace, selector)
+            listed += found
+            versions.append(version)
+        return self.store.keep_only(kind, listed, min(versions))
+
+
+def _resource(kind: str) -> tuple[str, str, str]:
+    prefix, plural = GROUPS[kind]
+    *_, group, version = ("", *prefix.removeprefix("/apis/").split("/"))
+    return ("" if group == "api" else group), version, plural
+
+
+def _plural(kind: str) -> str:
+    return GROUPS[kind][1]

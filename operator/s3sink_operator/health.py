@@ -14,29 +14,36 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import aiohttp
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
+Watched = tuple[str, str]
+"""A namespace, or nothing for all of them, and the plural of a kind."""
+
 
 class Pulse:
-    """When each watched kind was heard of last."""
+    """When each watch was heard of last."""
 
-    def __init__(self, kinds: tuple[str, ...], dead_after: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, watches: tuple[Watched, ...], dead_after: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._clock = clock
         self._dead_after = dead_after
-        self._heard = dict.fromkeys(kinds, clock())
-        self._begun: set[str] = set()
+        self._heard = dict.fromkeys(watches, clock())
+        self._begun: set[Watched] = set()
         self._lock = threading.Lock()
 
     def beat(self, path: str) -> None:
-        kind = path.rstrip("/").rpartition("/")[2]
+        *before, plural = path.rstrip("/").split("/")
+        watch = (before[-1] if before[-2:-1] == ["namespaces"] else "", plural)
         with self._lock:
-            if kind in self._heard:
-                self._heard[kind] = self._clock()
-                self._begun.add(kind)
+            if watch in self._heard:
+                self._heard[watch] = self._clock()
+                self._begun.add(watch)
 
     def silent(self) -> list[str]:
-        """The kinds whose watch is dead."""
+        """What the dead watches look at."""
         now = self._clock()
         with self._lock:
-            return [kind for kind, heard in self._heard.items() if now - heard > self._dead_after]
+            dead = [watch for watch, heard in self._heard.items() if now - heard > self._dead_after]
+        return [f"{plural} in {namespace}" if namespace else plural for namespace, plural in dead]
 
     @property
     def ready(self) -> bool:

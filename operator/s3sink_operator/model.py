@@ -17,7 +17,9 @@ MANAGER = "s3sink-operator"
 APPLIED = "s3sink.dev/applied"
 """Annotation of every child: the hash of what was applied, which tells when something was taken away."""
 SPEC_HASH = "s3sink.dev/spec-hash"
-"""Annotation of the driver's pods: the hash of the ConfigMap, so that a changed one rolls them."""
+"""Annotation of the driver's pods: it changes with the sink, and with nothing else."""
+CONFIG_HASH = "s3sink.dev/config-hash"
+"""Annotation of the driver's pods: the hash of their ConfigMap, which another operator may write in another way."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,7 +46,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Child:
-    """An object that has the name of one of ours, whoever made it."""
+    """An object that has the name of one of ours, whoever made it; or a Job that our CronJob made."""
 
     kind: str
     name: str
@@ -57,6 +59,14 @@ class Child:
     def annotations(self) -> Mapping[str, str]:
         found: Mapping[str, str] = self.document.get("metadata", {}).get("annotations") or {}
         return found
+
+    @property
+    def uid(self) -> str:
+        return str(self.document.get("metadata", {}).get("uid", ""))
+
+    @property
+    def created(self) -> str:
+        return str(self.document.get("metadata", {}).get("creationTimestamp", ""))
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,11 @@ class Pod:
     waiting_message: str = ""
     unschedulable: str = ""
     """Why no node takes it."""
+    reason: str = ""
+    """Why the pod as a whole ended or must go, in Kubernetes' word: Evicted, DeletionByTaintManager and the like."""
+    reason_message: str = ""
+    job: str = ""
+    """The name of the Job that made it, if one did."""
     last_exit: Exit | None = None
     ended: Exit | None = None
     """How its container ended, if it did and does not start again."""
@@ -97,6 +112,8 @@ class Report:
     document: Document
     heard: datetime
     pod: str = ""
+    changed: datetime | None = None
+    """When, by our clock, its `reportedAt` was another one last; None if it was heard for the first time."""
 
 
 @dataclass(frozen=True)
@@ -138,3 +155,7 @@ class Decision:
     phase: str = ""
     look_again: float | None = None
     """Seconds until something may have changed that no event tells of."""
+    rolls: bool = False
+    """Whether it restarts a driver that is well, although its sink did not change: a few at a time is enough."""
+    settled: bool = False
+    """Whether nothing is left to be done, and no driver is on its way: the one that was asked for is ready."""

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from s3sink_operator.model import Key
 
 
 class WorkQueue:
-    """For one event loop; not for threads."""
+    """For one event loop; not for threads. `waited` is told how long each key waited for its turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, waited: Callable[[float], None] = lambda _: None) -> None:
         self._waiting: deque[Key] = deque()
-        self._afresh: dict[Key, bool] = {}
+        self._since: dict[Key, float] = {}
         self._active: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._ready = asyncio.Event()
+        self._waited = waited
 
-    def add(self, key: Key, *, afresh: bool) -> None:
-        """`afresh`: what was seen before may be wrong."""
-        if key not in self._afresh:
+    def add(self, key: Key) -> None:
+        if key not in self._since:
             self._waiting.append(key)
-        self._afresh[key] = self._afresh.get(key, False) or afresh
+            self._since[key] = asyncio.get_running_loop().time()
         self._ready.set()
 
     def add_later(self, key: Key, seconds: float) -> None:
@@ -34,7 +35,7 @@ class WorkQueue:
             timer.cancel()
         self._timers[key] = loop.call_later(seconds, self._fire, key)
 
-    async def get(self) -> tuple[Key, bool]:
+    async def get(self) -> Key:
         """The next key that nobody works on; give it back with `done`."""
         while True:
             for _ in range(len(self._waiting)):
@@ -43,13 +44,14 @@ class WorkQueue:
                     self._waiting.append(key)
                     continue
                 self._active.add(key)
-                return key, self._afresh.pop(key)
+                self._waited(asyncio.get_running_loop().time() - self._since.pop(key))
+                return key
             self._ready.clear()
             await self._ready.wait()
 
     def done(self, key: Key) -> None:
         self._active.discard(key)
-        if key in self._afresh:
+        if key in self._since:
             self._ready.set()
 
     def forget(self, key: Key) -> None:
@@ -59,4 +61,4 @@ class WorkQueue:
 
     def _fire(self, key: Key) -> None:
         self._timers.pop(key, None)
-        self.add(key, afresh=True)
+        self.add(key)

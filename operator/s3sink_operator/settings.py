@@ -33,3 +33,9 @@ class Settings:
     """Seconds a driver gets to finish a flush when its pod is deleted."""
     pull_policy: str = "IfNotPresent"
     """imagePullPolicy of drivers and executors."""
+    rolling: int = 3
+    """Drivers that an operator with another version or other settings restarts at the same time."""
+    allow_unsafe_templates: bool = False
+    """Whether a sink's pod template may change anything of its pods, what keeps them restricted included."""
+    driver_port: int = 8080
+    """Where drivers serve /status, /metrics and /healthz; another one where pods share their node's network."""

@@ -103,18 +103,23 @@ def signals_kept() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+RUNS_THAT_END = pytest.mark.parametrize("run", [{"run": "Once"}, {"run": "Scheduled", "schedule": "@hourly"}])
+
+
+@RUNS_THAT_END
 @pytest.mark.usefixtures("signals_kept")
-def test_once_ends_with_0_when_everything_is_in_the_bucket(world: World) -> None:
+def test_once_ends_with_0_when_everything_is_in_the_bucket(world: World, run: dict[str, str]) -> None:
     world.kafka.create_topic(world.topic)
     world.produce([1])
-    driver = world.driver()
+    driver = world.driver(**run)
     assert Loop(driver, grace=10).run() == DONE
     assert driver.reporter.status()["phase"] == "Completed"
 
 
+@RUNS_THAT_END
 @pytest.mark.usefixtures("signals_kept")
-def test_once_ends_with_2_when_a_person_has_to_act(world: World) -> None:
-    driver = world.driver(destination={"bucket": "no-such-bucket"})
+def test_once_ends_with_2_when_a_person_has_to_act(world: World, run: dict[str, str]) -> None:
+    driver = world.driver(destination={"bucket": "no-such-bucket"}, **run)
     assert Loop(driver, grace=10).run() == FINAL
     status = driver.reporter.status()
     assert status["phase"] == "Failed"

@@ -11,7 +11,8 @@ from typing import Any
 
 from s3sink_operator.decide import decide
 from s3sink_operator.decide.children import supporting, workload
-from s3sink_operator.decide.situation import accept, spec_hash
+from s3sink_operator.decide.drift import pod_template, spec_hash
+from s3sink_operator.decide.situation import WORKLOADS, accept
 from s3sink_operator.model import DRIVER, Child, Decision, Key, Observed, Pod, Report, Resource
 from s3sink_operator.settings import Settings
 
@@ -50,14 +51,48 @@ def children(sink: Resource, settings: Settings = SETTINGS) -> tuple[Child, ...]
 
 
 def stored(document: Mapping[str, Any]) -> Child:
-    """With what a server adds to it."""
-    held = copy.deepcopy(dict(document))
+    """With what a server adds to it, and without what it leaves out."""
+    held: dict[str, Any] = without_empty(copy.deepcopy(dict(document)))
     held["metadata"] |= {"uid": f"uid-of-{held['kind']}", "resourceVersion": "7", "managedFields": []}
-    if held["kind"] == "Deployment":
-        held["spec"]["template"]["spec"]["containers"][0] |= {"terminationMessagePath": "/dev/termination-log"}
-        held["spec"]["template"]["spec"]["dnsPolicy"] = "ClusterFirst"
+    held["metadata"]["creationTimestamp"] = "2026-11-16T11:00:00Z"
+    if held["kind"] in WORKLOADS.values():
+        pod: dict[str, Any] = dict(pod_template(held))["spec"]
+        pod["containers"][0] |= {"terminationMessagePath": "/dev/termination-log"}
+        pod.setdefault("dnsPolicy", "ClusterFirst")
     owner = held["metadata"]["ownerReferences"][0]["uid"]
     return Child(held["kind"], held["metadata"]["name"], held, owner)
+
+
+def without_empty(value: Any) -> Any:
+    """As Go writes it, which leaves out empty lists, maps and texts."""
+    if isinstance(value, Mapping):
+        kept = {k: without_empty(v) for k, v in value.items()}
+        return {
+            k: v for k, v in kept.items() if v not in ([], "") and not (v == {} and k in {"nodeSelector", "labels"})
+        }
+    return [without_empty(item) for item in value] if isinstance(value, list) else value
+
+
+def run_of(sink: Resource, number: int = 1, result: str = "", reason: str = "") -> Child:
+    """The Job of a scheduled run: complete, failed or under way."""
+    (cron,) = (c for c in children(sink) if c.kind == "CronJob")
+    conditions = [{"type": result, "status": "True", "reason": reason}] if result else []
+    document = {
+        "metadata": {
+            "name": f"{cron.name}-{number}",
+            "uid": f"uid-of-run-{number}",
+            "creationTimestamp": f"2026-11-16T11:{number:02}:00Z",
+        },
+        "spec": cron.document["spec"]["jobTemplate"]["spec"],
+        "status": {"conditions": conditions},
+    }
+    return Child("Job", f"{cron.name}-{number}", document, cron.uid)
+
+
+def ended(child: Child, result: str, reason: str = "") -> Child:
+    """A Job that is over."""
+    conditions = [{"type": result, "status": "True", "reason": reason}]
+    return replace(child, document={**child.document, "status": {"conditions": conditions}})
 
 
 def hash_of(sink: Resource) -> str:
@@ -69,7 +104,7 @@ def hash_of(sink: Resource) -> str:
 def pod(sink: Resource | None = None, **fields: Any) -> Pod:
     given: dict[str, Any] = {"phase": "Running", "ready": True, "ip": "10.0.0.1", "role": DRIVER}
     given |= {"spec_hash": hash_of(sink or resource()), "created": "2026-11-16T11:00:00Z"}
-    return Pod(name="orders-s3sink-abc", **(given | fields))
+    return Pod(**({"name": "orders-s3sink-abc"} | given | fields))
 
 
 def report(phase: str = "Running", *, age: float = 1.0, generation: int = 3, **fields: Any) -> Report:
@@ -92,7 +127,7 @@ def report(phase: str = "Running", *, age: float = 1.0, generation: int = 3, **f
         ],
         "reportedAt": heard.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    return Report(document | fields, heard, "orders-s3sink-abc")
+    return Report(document | fields, heard, "orders-s3sink-abc", heard)
 
 
 def condition(type: str, status: bool, reason: str, message: str = "", generation: int = 3) -> dict[str, Any]:
@@ -113,8 +148,8 @@ def running(spec: Mapping[str, Any] | None = None, **fields: Any) -> Observed:
     return observed(sink, **(given | fields))
 
 
-def decided(facts: Observed, settings: Settings = SETTINGS) -> Decision:
-    return decide(facts, settings)
+def decided(facts: Observed, settings: Settings = SETTINGS, *, hold_rolls: bool = False) -> Decision:
+    return decide(facts, settings, hold_rolls=hold_rolls)
 
 
 def status_of(facts: Observed) -> dict[str, Any]:
@@ -140,6 +175,9 @@ def message(status: Mapping[str, Any], type: str) -> str:
 def carried_out(facts: Observed, decision: Decision) -> Observed:
     """What would be seen after the decision was carried out."""
     gone = {(c.kind, c.name) for c in decision.delete}
+    # What they made goes with them.
+    owners = {c.uid for c in decision.delete}
+    gone |= {(c.kind, c.name) for c in facts.children if c.owner in owners}
     made = {(d["kind"], d["metadata"]["name"]): stored(d) for d in decision.apply}
     kept = [c for c in facts.children if (c.kind, c.name) not in gone and (c.kind, c.name) not in made]
     sink = facts.resource

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -8,15 +9,22 @@ import pytest
 import yaml
 
 from s3sink_job.spec import parse
+from s3sink_operator.decide.pods import child_name
 from s3sink_operator.model import SPEC_HASH
 from tests.operator.facts import SETTINGS, Key, children, decided, merged, observed, pod, resource, running
 
 CLUSTER = {"spark": {"mode": "Cluster"}}
+ONCE = {"run": "Once"}
+HOURLY = {"run": "Scheduled", "schedule": "0 * * * *"}
 
 
 def made(spec: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     found = decided(observed(resource(spec, **fields)))
     return {f"{d['kind']}/{d['metadata']['name']}": d for d in found.apply}
+
+
+def workload_of(spec: dict[str, Any]) -> str:
+    return {"Once": "Job", "Scheduled": "CronJob"}.get(spec.get("run", ""), "Deployment")
 
 
 def pod_spec(document: dict[str, Any]) -> dict[str, Any]:
@@ -66,27 +74,6 @@ def test_the_driver_reads_the_spec_that_was_applied() -> None:
     assert (parsed.metadata.uid, parsed.metadata.generation) == ("sink-uid", 3)
     assert parsed.metadata.annotations == {"s3sink.dev/adopt-from": "old"}
     assert manifest["spec"] == sink.spec
-
-
-@pytest.mark.parametrize("spec", [{}, CLUSTER, {"run": "Once"}])
-def test_pods_are_restricted(spec: dict[str, Any]) -> None:
-    found = made(spec)
-    pods = [pod_spec(d) for d in found.values() if d["kind"] in {"Deployment", "Job"}]
-    template = found["ConfigMap/orders-s3sink"]["data"].get("executor.yaml")
-    pods += [yaml.safe_load(template)["spec"]] if template else []
-    for given in pods:
-        security = given["securityContext"]
-        assert (security["runAsNonRoot"], security["runAsUser"]) == (True, 185)
-        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
-        (container,) = given["containers"]
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-        writable = {m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")}
-        assert writable == {"/tmp", "/var/spill"}
-        assert all(v["emptyDir"]["sizeLimit"] for v in given["volumes"] if "emptyDir" in v)
 
 
 def test_only_a_driver_in_cluster_mode_may_talk_to_the_api_server() -> None:
@@ -140,37 +127,6 @@ def test_driver_and_executors_get_the_same_cloud_role() -> None:
     found = made({"spark": {"mode": "Cluster", "serviceAccountAnnotations": role}})
     for name in ("orders-s3sink", "orders-s3sink-executor"):
         assert role.items() <= found[f"ServiceAccount/{name}"]["metadata"]["annotations"].items()
-
-
-def test_a_pod_template_says_where_pods_run() -> None:
-    template = {
-        "metadata": {"labels": {"team": "data"}, "annotations": {"a": "b"}},
-        "spec": {"tolerations": [{"operator": "Exists"}], "imagePullSecrets": [{"name": "registry"}]},
-    }
-    deployment = made({"spark": {"driver": {"podTemplate": template}}})["Deployment/orders-s3sink"]
-    given = deployment["spec"]["template"]
-    assert given["metadata"]["labels"]["team"] == "data"
-    assert given["metadata"]["annotations"]["a"] == "b"
-    assert given["spec"]["imagePullSecrets"] == [{"name": "registry"}]
-    assert deployment["spec"]["selector"]["matchLabels"].items() <= given["metadata"]["labels"].items()
-
-
-@pytest.mark.parametrize(
-    ("template", "path"),
-    [
-        ({"spec": {"hostNetwork": True}}, "spec.spark.driver.podTemplate.spec.hostNetwork"),
-        ({"spec": {"containers": []}}, "spec.spark.driver.podTemplate.spec.containers"),
-        ({"spec": {"securityContext": {}}}, "spec.spark.driver.podTemplate.spec.securityContext"),
-        ({"spec": {"serviceAccountName": "admin"}}, "spec.spark.driver.podTemplate.spec.serviceAccountName"),
-        ({"metadata": {"labels": {"s3sink.dev/sink": "x"}}}, "podTemplate.metadata.labels[s3sink.dev/sink]"),
-        ({"metadata": {"name": "x"}}, "spec.spark.driver.podTemplate.metadata.name"),
-    ],
-)
-def test_a_pod_template_cannot_weaken_the_pod(template: dict[str, Any], path: str) -> None:
-    found = decided(observed(resource({"spark": {"driver": {"podTemplate": template}}})))
-    assert not found.apply
-    assert found.status is not None
-    assert path in found.status["conditions"][0]["message"]
 
 
 def test_a_changed_spec_rolls_the_driver_and_an_unchanged_one_does_not() -> None:
@@ -235,17 +191,85 @@ def test_another_spec_is_another_run_of_a_job_and_another_operator_is_not() -> N
     assert "Job" not in {d["kind"] for d in found.apply}
 
 
-def test_a_deployment_waits_until_the_job_before_it_is_gone() -> None:
-    facts = observed(resource(), children=children(resource({"run": "Once"})))
+@pytest.mark.parametrize("before", [{}, ONCE, HOURLY])
+@pytest.mark.parametrize("after", [{}, ONCE, HOURLY])
+def test_another_way_to_run_waits_until_the_one_before_it_is_gone(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    if before == after:
+        return
+    sink = resource(after, generation=4)
+    facts = observed(sink, children=children(resource(before)))
     found = decided(facts)
-    assert [c.kind for c in found.delete] == ["Job"]
-    assert "Deployment" not in {d["kind"] for d in found.apply}
+    wanted, former = (workload_of(spec) for spec in (after, before))
+    assert [c.kind for c in found.delete] == [former]
+    assert wanted not in {d["kind"] for d in found.apply}
+    going = tuple(replace(c, deleting=c.kind == former) for c in facts.children)
+    still = decided(replace(facts, children=going))
+    assert not still.delete
+    assert wanted not in {d["kind"] for d in still.apply}
+    assert still.look_again is not None
+    gone = decided(replace(facts, children=tuple(c for c in going if not c.deleting)))
+    assert wanted in {d["kind"] for d in gone.apply}
 
 
-def test_the_longest_name_makes_names_that_kubernetes_takes() -> None:
-    found = decided(observed(resource(CLUSTER, key=Key("shop", "x" * 52))))
-    limits = {"Deployment": 63, "Job": 63}
+@pytest.mark.parametrize("length", [45, 46, 52])
+@pytest.mark.parametrize("spec", [CLUSTER, ONCE, HOURLY])
+def test_the_longest_name_makes_names_that_kubernetes_takes(length: int, spec: dict[str, Any]) -> None:
+    found = decided(observed(resource(spec, key=Key("shop", "x" * length))))
+    limits = {"Deployment": 63, "Job": 63, "CronJob": 52}
     assert all(len(d["metadata"]["name"]) <= limits.get(d["kind"], 253) for d in found.apply)
+    assert all(re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", d["metadata"]["name"]) for d in found.apply)
+
+
+def test_two_long_names_that_begin_alike_stay_apart() -> None:
+    names = {child_name("x" * 51 + end) for end in "ab"}
+    assert len(names) == 2
+    assert all(name.endswith("-s3sink") for name in names)
+    assert child_name("x" * 45) == "x" * 45 + "-s3sink"
+
+
+def test_a_default_that_a_new_definition_brings_is_no_new_run_of_a_job() -> None:
+    before = resource(ONCE)
+    facts = observed(before, children=children(before))
+    richer = replace(before, spec=merged(before.spec, {"errors": {"maxPerFlush": 1000}}))
+    found = decided(replace(facts, resource=richer))
+    assert [d["kind"] for d in found.apply] == ["ConfigMap"]
+    assert not found.delete
+
+
+def test_nothing_stands_in_the_way_of_a_drain() -> None:
+    for spec in ({}, CLUSTER, ONCE, HOURLY):
+        assert "PodDisruptionBudget" not in {d["kind"] for d in decided(observed(resource(spec))).apply}
+
+
+def test_what_the_server_writes_in_its_own_way_is_not_drift() -> None:
+    template = {
+        "spec": {
+            "nodeSelector": {},
+            "tolerations": [],
+            "containers": [
+                {"name": "driver", "env": [{"name": "A", "value": ""}], "resources": {"limits": {"cpu": 2}}}
+            ],
+        }
+    }
+    sink = resource({"spark": {"driver": {"podTemplate": template}}})
+    held = tuple(
+        replace(c, document=json.loads(json.dumps(c.document).replace('"cpu": 2', '"cpu": "2000m"')))
+        for c in children(sink)
+    )
+    assert not decided(observed(sink, children=held, pods=(pod(sink),))).apply
+
+
+def test_a_token_that_somebody_lets_in_again_is_drift() -> None:
+    facts = running()
+    held = tuple(
+        replace(
+            c, document=json.loads(json.dumps(c.document).replace('"automountServiceAccountToken": false', '"x": 1'))
+        )
+        for c in facts.children
+    )
+    assert {d["kind"] for d in decided(replace(facts, children=held)).apply} == {"Deployment", "ServiceAccount"}
 
 
 def test_a_resource_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:

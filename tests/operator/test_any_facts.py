@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_operator.crd import STATUS
 from s3sink_operator.decide.reports import fitting, read_report
+from s3sink_operator.decide.situation import WORKLOADS
 from s3sink_operator.model import DRIVER, EXECUTOR, Exit, Observed, Pod, Report
-from tests.operator.facts import NOW, carried_out, children, decided, hash_of, observed, report, resource
+from tests.operator.facts import (
+    NOW,
+    SETTINGS,
+    carried_out,
+    children,
+    decided,
+    hash_of,
+    observed,
+    report,
+    resource,
+    run_of,
+)
 
-LABELS = {"team": "data", "argocd.argoproj.io/instance": "apps"}
+HOURLY = resource({"run": "Scheduled", "schedule": "0 * * * *"})
 SECRET = "hunter2-very-secret"
 
 specs = st.fixed_dictionaries(
@@ -23,6 +37,7 @@ specs = st.fixed_dictionaries(
     optional={
         "state": st.sampled_from(["Running", "Paused", "Stopped"]),
         "run": st.sampled_from(["Continuous", "Once", "Scheduled"]),
+        "schedule": st.just("0 * * * *"),
         "flush": st.fixed_dictionaries({"records": st.integers(-1, 9)}),
         "spark": st.fixed_dictionaries({"mode": st.sampled_from(["Local", "Cluster", "Other"])}),
     },
@@ -46,6 +61,8 @@ pods = st.builds(
     restarts=st.integers(0, 3),
     waiting=st.sampled_from(["", "CrashLoopBackOff", "ImagePullBackOff", "ContainerCreating"]),
     unschedulable=st.sampled_from(["", "no node"]),
+    reason=st.sampled_from(["", "Evicted", "DeletionByTaintManager", "OutOfcpu"]),
+    job=st.sampled_from(["", "orders-s3sink-1", "orders-s3sink-2"]),
     last_exit=st.none() | exits,
     ended=st.none() | exits,
 )
@@ -59,11 +76,15 @@ reports = st.none() | st.builds(
 
 @st.composite
 def facts(draw: st.DrawFn) -> Observed:
-    sink = resource(draw(specs))
-    held = draw(st.sampled_from([resource(), resource({"run": "Once"}), resource({"spark": {"mode": "Cluster"}})]))
+    sink = resource(draw(specs), generation=draw(st.integers(3, 4)))
+    held = draw(
+        st.sampled_from([resource(), resource({"run": "Once"}), resource({"spark": {"mode": "Cluster"}}), HOURLY])
+    )
     some = tuple(c for c in children(held) if draw(st.booleans()))
     some = tuple(replace(c, owner=draw(st.sampled_from(["sink-uid", "else"]))) for c in some)
     some = tuple(replace(c, deleting=draw(st.booleans())) for c in some)
+    if draw(st.booleans()) and any(c.kind == "CronJob" for c in some):
+        some += tuple(run_of(HOURLY, n, draw(st.sampled_from(["", "Complete", "Failed"]))) for n in (1, 2))
     return observed(
         sink,
         children=some,
@@ -77,9 +98,10 @@ def facts(draw: st.DrawFn) -> Observed:
 @settings(max_examples=300, deadline=None)
 def test_deciding_again_after_it_was_done_decides_nothing(seen: Observed) -> None:
     seen = carried_out(seen, decided(seen))
-    # What is being deleted goes, one after the other.
+    # What is being deleted goes, one after the other, and takes what it made with it.
     for _ in range(3):
-        seen = replace(seen, children=tuple(c for c in seen.children if not c.deleting))
+        gone = {c.uid for c in seen.children if c.deleting}
+        seen = replace(seen, children=tuple(c for c in seen.children if not c.deleting and c.owner not in gone))
         seen = carried_out(seen, decided(seen))
     again = decided(seen)
     assert (again.apply, again.delete, again.status, again.events) == ((), (), None, ())
@@ -91,9 +113,25 @@ def test_stopped_always_wins(seen: Observed) -> None:
     stopped = replace(seen, resource=replace(seen.resource, spec={**seen.resource.spec, "state": "Stopped"}))
     found = decided(stopped)
     assert found.phase == "Stopped"
-    assert not [d for d in found.apply if d["kind"] in {"Deployment", "Job"}]
+    assert not [d for d in found.apply if d["kind"] in WORKLOADS.values()]
     ours = {c.kind for c in seen.children if c.owner == "sink-uid" and not c.deleting}
-    assert {c.kind for c in found.delete} == ours & {"Deployment", "Job"}
+    assert {c.kind for c in found.delete} == ours & set(WORKLOADS.values())
+
+
+@given(facts())
+@settings(max_examples=200, deadline=None)
+def test_a_held_roll_leaves_the_driver_alone_and_nothing_else(seen: Observed) -> None:
+    newer = replace(SETTINGS, image="registry.example/s3sink:2")
+    free, held = (decided(seen, newer, hold_rolls=hold) for hold in (False, True))
+    assert not held.rolls
+    assert (held.delete, held.status, held.events) == (free.delete, free.status, free.events)
+    left_out = [d["kind"] for d in free.apply if d not in held.apply]
+    if free.rolls:
+        assert set(left_out) - {"ConfigMap"} == {"Deployment"}
+        assert held.look_again is not None
+        assert any(p.role == DRIVER and p.ready and p.deleting is None for p in seen.pods)
+    else:
+        assert not left_out
 
 
 @given(facts())
@@ -151,6 +189,64 @@ def test_whatever_a_driver_reports_the_status_fits_its_schema(lie: Any) -> None:
     status = decided(seen).status
     assert status is not None
     assert fitting(STATUS, json.loads(json.dumps(status))) == json.loads(json.dumps(status))
+
+
+texts = st.text(min_size=1, max_size=3).map(lambda t: t * 5000) | st.text(
+    st.characters(exclude_categories=()), max_size=50
+)
+
+
+@st.composite
+def floods(draw: st.DrawFn) -> dict[str, Any]:
+    """A report of the right shape with far too much in it."""
+    text = draw(texts)
+    row = {"topic": text, "partition": 1, "committed": 2**62, "end": 2**62, "lag": 2**62}
+    gap = {"topic": text, "partition": 1, "from": 1, "to": 2, "reason": text}
+    condition = {"status": "False", "reason": draw(st.sampled_from([text, "DataLoss"])), "message": text}
+    types = ["Ready", "LastFlushSucceeded", "ExactlyOnce", "CaughtUp", "OffsetsPublished", *map(str, range(20))]
+    return {
+        **report("Degraded").document,
+        "conditions": [{**condition, "type": t, "lastTransitionTime": "2026-11-16T11:00:00Z"} for t in types],
+        "offsets": [row] * 60,
+        "gaps": {"count": 1, "records": 1, "recent": [gap] * 30},
+        "retry": {"attempts": 1, "lastError": text},
+        "flush": {"lastReason": text},
+        "driver": {"epoch": 1, "pod": text},
+        "executors": {"selector": text},
+    }
+
+
+@given(floods())
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_driver_reports_the_status_stays_small_and_comes_to_rest(flood: dict[str, Any]) -> None:
+    found = read_report(json.dumps(flood))
+    assert not isinstance(found, str)
+    sink = resource()
+    pod = Pod("orders-s3sink-abc", DRIVER, "Running", "10.0.0.1", ready=True, spec_hash=hash_of(sink))
+    end = Exit(1, "Error", flood["retry"]["lastError"])
+    seen = observed(sink, children=children(sink), pods=(replace(pod, last_exit=end),))
+    seen = replace(seen, report=Report(found, NOW, pod.name))
+    decision = decided(seen)
+    assert len(json.dumps(decision.status)) < 64 * 1024
+    assert decision.status is not None
+    # As Go would store it: what is no character becomes another one.
+    stored = json.loads(json.dumps(decision.status).encode("utf-8", "replace"))
+    again = decided(replace(seen, resource=replace(sink, status=stored)))
+    assert (again.status, again.events) == (None, ())
+    assert all(re.fullmatch("[A-Z][A-Za-z0-9]*", e.reason) for e in decision.events)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *("2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00:60Z"),
+        *("2026-01-01T00:00:00", "2026-01-01", "0000-01-01T00:00:00Z", "2026-01-01T00:00:00+99:00", "now"),
+    ],
+)
+def test_a_time_that_the_api_server_would_refuse_is_left_out(time: str) -> None:
+    found = read_report(json.dumps({**report().document, "flush": {"lastTime": time, "records": 1}}))
+    assert not isinstance(found, str)
+    assert found["flush"] == {"records": 1}
 
 
 @given(st.binary(max_size=50))

@@ -23,7 +23,7 @@ def environment() -> dict[str, str]:
     """What the operator gives to a driver, as the kubelet would fill it in."""
     sink, _ = accept(resource({"spark": {"mode": "Cluster"}}))
     assert sink is not None
-    pod = driver_pod(sink, SETTINGS, names_of(sink), once=False)
+    pod = driver_pod(sink, SETTINGS, names_of(sink))
     env = pod["spec"]["containers"][0]["env"]
     return {e["name"]: e.get("value", "filled-in") for e in env}
 

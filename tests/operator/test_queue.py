@@ -10,21 +10,24 @@ from s3sink_operator.queue import WorkQueue
 A, B = Key("ns", "a"), Key("ns", "b")
 
 
-async def soon(queue: WorkQueue) -> tuple[Key, bool] | None:
+async def soon(queue: WorkQueue) -> Key | None:
     try:
         return await asyncio.wait_for(queue.get(), 0.05)
     except TimeoutError:
         return None
 
 
-def test_many_changes_are_one_look_and_the_strongest_wish_wins() -> None:
+def test_many_changes_are_one_look_and_its_wait_is_told() -> None:
     async def check() -> None:
-        queue = WorkQueue()
-        queue.add(A, afresh=False)
-        queue.add(A, afresh=True)
-        queue.add(A, afresh=False)
-        assert await soon(queue) == (A, True)
+        waits: list[float] = []
+        queue = WorkQueue(waits.append)
+        queue.add(A)
+        await asyncio.sleep(0.05)
+        queue.add(A)
+        assert await soon(queue) == A
         assert await soon(queue) is None
+        assert len(waits) == 1
+        assert waits[0] >= 0.04
 
     asyncio.run(check())
 
@@ -32,14 +35,14 @@ def test_many_changes_are_one_look_and_the_strongest_wish_wins() -> None:
 def test_a_change_during_a_look_is_looked_at_afterwards_and_others_are_not_held_up() -> None:
     async def check() -> None:
         queue = WorkQueue()
-        queue.add(A, afresh=True)
+        queue.add(A)
         await queue.get()
-        queue.add(A, afresh=True)
-        queue.add(B, afresh=False)
-        assert await soon(queue) == (B, False)
+        queue.add(A)
+        queue.add(B)
+        assert await soon(queue) == B
         assert await soon(queue) is None
         queue.done(A)
-        assert await soon(queue) == (A, True)
+        assert await soon(queue) == A
 
     asyncio.run(check())
 
@@ -50,7 +53,7 @@ def test_the_earliest_of_two_later_looks_counts() -> None:
         queue.add_later(A, 10.0)
         queue.add_later(A, 0.01)
         queue.add_later(A, 5.0)
-        assert await asyncio.wait_for(queue.get(), 1.0) == (A, True)
+        assert await asyncio.wait_for(queue.get(), 1.0) == A
 
     asyncio.run(check())
 
@@ -60,7 +63,7 @@ def test_a_waiting_worker_wakes_up() -> None:
         queue = WorkQueue()
         waiting = asyncio.create_task(queue.get())
         await asyncio.sleep(0.01)
-        queue.add(B, afresh=True)
-        assert await asyncio.wait_for(waiting, 1.0) == (B, True)
+        queue.add(B)
+        assert await asyncio.wait_for(waiting, 1.0) == B
 
     asyncio.run(check())

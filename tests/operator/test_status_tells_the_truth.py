@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -57,14 +58,22 @@ def test_a_report_that_is_too_old_is_never_green(age: float) -> None:
     assert "lag" not in status
 
 
-def test_a_report_made_long_ago_is_old_even_if_heard_just_now() -> None:
-    stuck = report(reportedAt="2026-11-16T11:00:00Z")
+def test_a_report_that_does_not_change_is_old_even_if_heard_just_now() -> None:
+    stuck = replace(report(), changed=NOW - timedelta(minutes=10))
     assert ready(running(report=stuck)) == ("Unknown", "NoReport")
+
+
+@pytest.mark.parametrize("clock", ["2026-11-16T11:40:00Z", "2026-11-16T12:20:00Z"])
+def test_a_driver_whose_clock_is_wrong_is_believed_as_long_as_it_moves(clock: str) -> None:
+    assert ready(running(report=report(reportedAt=clock))) == ("True", "Running")
+    first = replace(report(reportedAt=clock), changed=None)
+    assert ready(running(report=first)) == ("True", "Running")
 
 
 def test_the_report_of_a_former_pod_counts_for_nothing() -> None:
     former = replace(report(), pod="orders-s3sink-former")
-    assert ready(running(report=former))[0] == "Unknown"
+    assert ready(running(report=former)) == ("False", "Starting")
+    assert ready(running(report=former, report_problem="timed out")) == ("Unknown", "NoReport")
 
 
 def test_one_missed_poll_changes_nothing() -> None:
@@ -72,11 +81,21 @@ def test_one_missed_poll_changes_nothing() -> None:
 
 
 def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
-    status = status_of(observed(resource({"flush": {"interval": 5}, "run": "Scheduled", "schedule": "0 * * * *"})))
+    status = status_of(observed(resource({"flush": {"interval": 5}, "transform": {"where": "a > 0"}})))
     assert named(status, "Accepted") == ("False", "InvalidSpec")
     assert "spec.flush.interval: must be a duration" in message(status, "Accepted")
-    assert "spec.run: Scheduled is not built yet" in message(status, "Accepted")
+    assert "spec.transform: not built yet" in message(status, "Accepted")
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "InvalidSpec"))
+
+
+def test_a_long_list_of_mistakes_is_cut_between_two_and_counted() -> None:
+    wrong = {f"spark.kubernetes.x{number}.{'y' * 50}": "1" for number in range(200)}
+    status = status_of(observed(resource({"spark": {"conf": wrong}})))
+    text = message(status, "Accepted")
+    assert len(text) <= 4096
+    assert re.search(r"; and \d+ more$", text)
+    one = status_of(observed(resource({"spark": {"conf": {"spark.kubernetes." + "y" * 100_000: "1"}}})))
+    assert len(message(one, "Accepted")) <= 4096
 
 
 def test_a_mistake_does_not_stop_the_driver_that_runs_the_spec_before_it() -> None:
@@ -109,6 +128,11 @@ TERMINATED = Exit(1, "Error", 'starting\n{"level": "error", "message": "no such 
         ),
         ({"waiting": "ErrImagePull", "waiting_message": "not found"}, ("False", "ImagePullBackOff"), "not found"),
         (
+            {"waiting": "CreateContainerConfigError", "waiting_message": 'secret "s3" not found'},
+            ("False", "SecretMissing"),
+            'secret "s3" not found',
+        ),
+        (
             {"waiting": "CreateContainerConfigError", "waiting_message": 'configmap "x" not found'},
             ("False", "CreateContainerConfigError"),
             'configmap "x" not found',
@@ -123,6 +147,23 @@ TERMINATED = Exit(1, "Error", 'starting\n{"level": "error", "message": "no such 
             ("False", "OOMKilled"),
             "raise spec.spark.driver.memory",
         ),
+        (
+            {"waiting": "CrashLoopBackOff", "last_exit": Exit(137, "OOMKilled"), "restarts": 9},
+            ("False", "OOMKilled"),
+            "raise spec.spark.driver.memory",
+        ),
+        (
+            {"phase": "Failed", "reason": "Evicted", "reason_message": "The node was low on resource: memory."},
+            ("False", "Evicted"),
+            "low on resource: memory",
+        ),
+        (
+            {"phase": "Failed", "reason": "Evicted", "ended": Exit(137, "Error"), "reason_message": "volume spill"},
+            ("False", "Evicted"),
+            "volume spill",
+        ),
+        ({"phase": "Failed", "reason": "OutOfcpu"}, ("False", "PodFailed"), "OutOfcpu"),
+        ({"phase": "Failed", "reason": "NodeShutdown"}, ("False", "NodeLost"), "another follows"),
         (
             {"phase": "Pending", "unschedulable": "0/3 nodes are available: insufficient memory"},
             ("False", "FailedScheduling"),
@@ -143,6 +184,35 @@ def test_what_keeps_the_pod_from_running_is_named(fields: dict[str, Any], expect
     assert said in message(status, "Ready")
 
 
+@pytest.mark.parametrize("word", ["NodeLost", "DeletionByTaintManager", "DeletionByPodGC"])
+def test_a_driver_on_a_node_that_is_lost_says_so_instead_of_being_silent(word: str) -> None:
+    lost = pod(reason=word, reason_message="node gone", deleting=NOW + timedelta(minutes=1))
+    facts = running(pods=(lost,), report=None, report_problem="no route to host")
+    assert ready(facts) == ("False", "NodeLost")
+    # While it still answers, it is well.
+    assert ready(running(pods=(lost,))) == ("True", "Running")
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ('{"level": "warning", "message": "no such topic", "reason": "TopicMissing"}', "no such topic"),
+        (
+            '{"message": "crashed", "exception": "Traceback:\\n  File x\\nValueError: boom"}',
+            "crashed: ValueError: boom",
+        ),
+        ('{"message": "the Spark JVM is gone", "error": "EOFError"}', "the Spark JVM is gone: EOFError"),
+        ('ceback (most recent call last):\\n  File x\\nValueError: boom"}', "code 1: ValueError: boom"),
+        ("Traceback:\n  File x\nValueError: boom\n", "code 1: ValueError: boom"),
+        ("[" * 4096, "code 1: [["),
+        ("", "it ended with code 1"),
+    ],
+)
+def test_the_last_line_of_a_crash_is_read_as_the_driver_meant_it(log: str, said: str) -> None:
+    crashed = pod(ready=False, waiting="CrashLoopBackOff", last_exit=Exit(1, "Error", log), restarts=3)
+    assert said in message(status_of(running(pods=(crashed,), report=None)), "Ready")
+
+
 def test_a_crash_shows_its_exit_code_and_its_last_line() -> None:
     facts = running(pods=(pod(ready=False, waiting="CrashLoopBackOff", last_exit=TERMINATED, restarts=3),), report=None)
     status = status_of(facts)
@@ -161,6 +231,25 @@ def test_a_quota_that_forbids_the_pod_is_named() -> None:
     status = status_of(observed(sink, children=held))
     assert named(status, "Ready") == ("False", "FailedCreate")
     assert "exceeded quota" in message(status, "Ready")
+
+
+def test_a_job_that_gets_no_pod_says_so_after_a_while_and_where_to_look() -> None:
+    sink = resource({"run": "Once"})
+    early = observed(sink, children=children(sink), now=NOW - timedelta(minutes=59))
+    assert ready(early) == ("False", "Creating")
+    status = status_of(observed(sink, children=children(sink)))
+    assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "NotStarting"))
+    assert "`kubectl describe job orders-s3sink`" in message(status, "Ready")
+
+
+def test_what_takes_too_long_is_looked_at_when_it_does() -> None:
+    fresh = pod(phase="Pending", ready=False, created="2026-11-16T11:59:00Z")
+    facts = carried_out(running(pods=(fresh,), report=None), decided(running(pods=(fresh,), report=None)))
+    again = decided(facts).look_again
+    assert again is not None
+    later = replace(facts, now=NOW + timedelta(seconds=again))
+    assert named(decided(later).status or {}, "Ready") == ("False", "NotStarting")
+    assert decided(carried_out(later, decided(later))).look_again is None
 
 
 def test_what_the_api_server_refuses_is_named() -> None:
@@ -192,6 +281,31 @@ def test_executors_that_cannot_start_are_named_and_one_of_many_is_not() -> None:
     assert ready(alone) == ("False", "ExecutorFailedScheduling")
     assert ready(replace(facts, pods=(*facts.pods, stuck, executor()))) == ("True", "Running")
     assert ready(facts) == ("True", "Running")
+
+
+def test_executors_that_run_out_of_memory_are_named_with_what_to_raise() -> None:
+    facts = running({"spark": {"mode": "Cluster"}})
+    killed = executor(phase="Failed", ready=False, ended=Exit(137, "OOMKilled"))
+    status = status_of(replace(facts, pods=(*facts.pods, killed)))
+    assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "ExecutorOOMKilled"))
+    assert "raise spec.spark.executor.memory" in message(status, "Ready")
+
+
+@pytest.mark.parametrize(
+    ("type", "reason", "text"),
+    [
+        ("LastFlushSucceeded", "SecretMissing", "Secret s3 is not there"),
+        ("LastFlushSucceeded", "AccessDenied", "PutObject: 403"),
+        ("CaughtUp", "DataLoss", "orders-0: offsets 5 to 9 are gone"),
+        ("CaughtUp", "Throttled", "more than a few seconds of work"),
+        ("CaughtUp", "OpenTransaction", "producer 7 holds orders-0"),
+    ],
+)
+def test_what_the_driver_says_of_a_cause_is_passed_on(type: str, reason: str, text: str) -> None:
+    conditions = [condition("Ready", False, "Degraded", text), condition(type, False, reason, text)]
+    status = status_of(running(report=report("Degraded", conditions=conditions)))
+    assert (named(status, type), message(status, type)) == (("False", reason), text)
+    assert (status["phase"], message(status, "Ready")) == ("Degraded", text)
 
 
 def test_executors_are_counted_for_kubectl_scale() -> None:
@@ -260,8 +374,8 @@ def test_conditions_are_written_at_once_and_figures_now_and_then() -> None:
     more = report(lag={"records": 9, "recordsToHighWatermark": 9, "seconds": 1.0})
     moved = replace(facts, report=more)
     assert decided(replace(moved, now=NOW + timedelta(seconds=30))).status is None
-    later = replace(report(lag={"records": 9}, age=0), heard=NOW + timedelta(seconds=61))
-    later = replace(later, document={**later.document, "reportedAt": "2026-11-16T12:01:00Z"})
+    heard = NOW + timedelta(seconds=61)
+    later = replace(report(lag={"records": 9}), heard=heard, changed=heard)
     figures = decided(replace(facts, now=NOW + timedelta(seconds=61), report=later))
     assert figures.status is not None
     assert figures.status["lag"]["records"] == 9
@@ -274,8 +388,7 @@ def test_nothing_is_written_while_nothing_changes() -> None:
     facts = carried_out(running(), decided(running()))
     for minutes in (1, 10, 1000):
         at = NOW + timedelta(minutes=minutes)
-        said = {**report().document, "reportedAt": at.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        found = decided(replace(facts, now=at, report=replace(report(), document=said, heard=at)))
+        found = decided(replace(facts, now=at, report=replace(report(), heard=at, changed=at)))
         assert (found.status, found.apply, found.delete, found.events) == (None, (), (), ())
 
 

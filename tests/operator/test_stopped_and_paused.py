@@ -7,17 +7,24 @@ from typing import Any
 import pytest
 import yaml
 
-from s3sink_operator.model import Exit
+from s3sink_operator.decide.drift import spec_hash
+from s3sink_operator.decide.situation import WORKLOADS
+from s3sink_operator.model import Exit, Observed
 from tests.operator.facts import (
     NOW,
+    SETTINGS,
+    carried_out,
     children,
     decided,
+    ended,
+    hash_of,
     named,
     observed,
     pod,
     ready,
     report,
     resource,
+    run_of,
     running,
     status_of,
 )
@@ -85,3 +92,116 @@ def test_started_again_it_waits_for_the_driver_that_is_ending() -> None:
 def test_a_pod_on_a_node_that_is_gone_is_not_waited_for() -> None:
     facts = observed(resource(), pods=(pod(deleting=NOW - timedelta(seconds=31)),))
     assert "Deployment" in {d["kind"] for d in decided(facts).apply}
+
+
+ONCE = {"run": "Once"}
+HOURLY = {"run": "Scheduled", "schedule": "0 * * * *"}
+MISTAKE = {"flush": {"interval": 5}}
+BAD_POD = {"waiting": "CrashLoopBackOff", "last_exit": Exit(1), "ready": False}
+ENDED = {"phase": "Failed", "ready": False, "ended": Exit(2, "Error", "boom")}
+
+
+def held(spec: dict[str, Any], result: str = "", **fields: Any) -> Observed:
+    """A sink of this spec that has all it needs, its Job as far as the result says."""
+    sink = resource(spec)
+    some = tuple(ended(c, result) if c.kind == "Job" and result else c for c in children(sink))
+    return observed(sink, children=some, pods=(pod(sink, **fields),))
+
+
+def in_mid_run(result: str = "") -> Observed:
+    sink = resource(HOURLY)
+    fields = ENDED if result else {}
+    runs = (run_of(sink, 1, result),)
+    return observed(sink, children=(*children(sink), *runs), pods=(pod(sink, job="orders-s3sink-1", **fields),))
+
+
+BEFORE = {
+    "nothing": ({}, observed()),
+    "a driver that is well": ({}, running()),
+    "a driver that crashes": ({}, held({}, **BAD_POD)),
+    "a driver without an image": ({}, held({}, waiting="ImagePullBackOff", ready=False)),
+    "a driver that is paused": ({}, running({"state": "Paused"})),
+    "a run that goes on": (ONCE, held(ONCE)),
+    "a run that is complete": (ONCE, held(ONCE, "Complete", phase="Succeeded", ready=False, ended=Exit(0))),
+    "a run that failed": (ONCE, held(ONCE, "Failed", **ENDED)),
+    "a scheduled run that goes on": (HOURLY, in_mid_run()),
+    "a scheduled run that failed": (HOURLY, in_mid_run("Failed")),
+    "a scheduled sink between runs": (HOURLY, replace(in_mid_run("Complete"), pods=())),
+    "another kind of run": (HOURLY, held(ONCE, "Failed", **ENDED)),
+}
+
+
+def at_rest(facts: Observed) -> Observed:
+    """What is there once all that was decided is done and nothing more is decided."""
+    for _ in range(5):
+        found = decided(facts)
+        if found.delete:
+            facts = replace(facts, pods=())
+        facts = carried_out(facts, found)
+    again = decided(facts)
+    assert (again.apply, again.delete, again.status, again.events) == ((), (), None, ())
+    return facts
+
+
+def workloads(facts: Observed) -> list[str]:
+    return [c.kind for c in facts.children if c.kind in WORKLOADS.values() and c.owner == facts.resource.uid]
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("state", ["Running", "Paused", "Stopped"])
+def test_every_state_is_reached_from_every_other(before: str, state: str) -> None:
+    spec, facts = BEFORE[before]
+    sink = resource({**spec, "state": state}, generation=4)
+    facts = at_rest(replace(facts, resource=sink))
+    if state == "Stopped":
+        assert workloads(facts) == []
+        assert named(facts.resource.status, "Ready")[1] in {"Stopped", "Stopping"}
+        return
+    (kind,) = workloads(facts)
+    assert kind == WORKLOADS[spec.get("run", "Continuous")]
+    (found,) = (c for c in facts.children if c.kind == kind and c.owner == sink.uid)
+    assert spec_hash(found.document) == hash_of(sink)
+    manifest = next(c for c in facts.children if c.kind == "ConfigMap").document["data"]["sink.yaml"]
+    assert yaml.safe_load(manifest)["spec"]["state"] == state
+    if kind == "CronJob":
+        assert found.document["spec"]["suspend"] is (state == "Paused")
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("state", ["Running", "Paused", "Stopped"])
+def test_a_spec_with_mistakes_changes_nothing_unless_it_is_stopped(before: str, state: str) -> None:
+    spec, facts = BEFORE[before]
+    broken = at_rest(replace(facts, resource=resource({**spec, **MISTAKE, "state": state}, generation=4)))
+    assert workloads(broken) == ([] if state == "Stopped" else workloads(facts))
+    assert named(broken.resource.status, "Accepted") == ("False", "InvalidSpec")
+
+
+@pytest.mark.parametrize("result", ["Complete", "Failed"])
+def test_a_run_that_is_over_runs_again_once_it_was_stopped(result: str) -> None:
+    facts = at_rest(held(ONCE, result, **ENDED))
+    figures = {"lastTime": "2026-11-16T11:59:00Z", "totalRecords": 5}
+    status = {**facts.resource.status, "flush": figures}
+    facts = replace(facts, resource=replace(facts.resource, status=status))
+    stopped = at_rest(replace(facts, resource=replace(resource({**ONCE, **STOPPED}, generation=4), status=status)))
+    assert (workloads(stopped), stopped.resource.status["phase"]) == ([], "Stopped")
+    assert stopped.resource.status["flush"] == figures
+    again = replace(resource({**ONCE, "state": "Running"}, generation=5), status=stopped.resource.status)
+    found = decided(replace(stopped, resource=again))
+    assert "Job" in {d["kind"] for d in found.apply}
+    assert found.status is not None
+    assert named(found.status, "Ready") == ("False", "Creating")
+    assert found.status["flush"]["totalRecords"] == 5
+
+
+def test_a_run_that_is_complete_is_not_run_again_by_itself() -> None:
+    facts = at_rest(held(ONCE, "Complete", phase="Succeeded", ready=False, ended=Exit(0)))
+    for later in (facts, replace(facts, pods=()), replace(facts, now=NOW + timedelta(days=30))):
+        assert (decided(later).apply, decided(later).delete) == ((), ())
+    newer = replace(SETTINGS, image="registry.example/s3sink:2", grace=5)
+    assert decided(facts, newer).apply == ()
+
+
+def test_a_complete_run_whose_spec_gets_a_mistake_stays_complete() -> None:
+    facts = held(ONCE, "Complete", phase="Succeeded", ready=False, ended=Exit(0))
+    status = status_of(replace(facts, resource=resource({**ONCE, **MISTAKE}, generation=4)))
+    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))

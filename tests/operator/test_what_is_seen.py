@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from s3sink_operator import observe
+from s3sink_operator.facts import child_from, pod_from
 from s3sink_operator.model import Exit
-from s3sink_operator.observe import child_from, pod_from
 
 
 def pod(**status: Any) -> dict[str, Any]:
@@ -60,37 +54,24 @@ def test_only_a_controller_owns() -> None:
     assert child_from("Job", {"metadata": {"name": "x"}}).owner == ""
 
 
-@contextmanager
-def answering(monkeypatch: pytest.MonkeyPatch, code: int, body: bytes) -> Iterator[None]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(code)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(observe, "PORT", server.server_address[1])
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
+def test_our_container_counts_and_not_one_beside_it() -> None:
+    beside = {"name": "a-proxy", "ready": True, "restartCount": 9}
+    ours = {"name": "driver", "ready": False, "restartCount": 1, "state": {"waiting": {"reason": "ErrImagePull"}}}
+    seen = pod_from(pod(containerStatuses=[beside, ours]))
+    assert (seen.ready, seen.restarts, seen.waiting) == (False, 1, "ErrImagePull")
 
 
-def test_a_report_is_read_straight_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering(monkeypatch, 200, b"{}"):
-        assert observe._get("127.0.0.1", 2.0) == b"{}"
+def test_a_pod_that_must_go_says_why() -> None:
+    evicted = pod_from(pod(phase="Failed", reason="Evicted", message="the node was low on memory"))
+    assert (evicted.reason, evicted.reason_message) == ("Evicted", "the node was low on memory")
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "tainted"}
+    assert pod_from(pod(conditions=[target])).reason == "DeletionByTaintManager"
 
 
-@pytest.mark.parametrize(("code", "size"), [(503, 2), (200, (1 << 20) + 1)])
-def test_a_bad_or_endless_answer_is_no_report(monkeypatch: pytest.MonkeyPatch, code: int, size: int) -> None:
-    with answering(monkeypatch, code, b"x" * size), pytest.raises(ValueError):
-        observe._get("127.0.0.1", 2.0)
+def test_the_pod_of_a_job_names_it() -> None:
+    document = pod()
+    document["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "orders-s3sink-29"
+    assert pod_from(document).job == "orders-s3sink-29"
 
 
 def test_the_operator_may_not_read_secrets_nor_more_than_it_needs() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -21,6 +21,7 @@ from s3sink_operator.decide.pods import (
 )
 from s3sink_operator.model import (
     APPLIED,
+    CONFIG_HASH,
     DRIVER,
     EXECUTOR,
     MANAGED_LABEL,
@@ -28,8 +29,6 @@ from s3sink_operator.model import (
     ROLE_LABEL,
     SINK_LABEL,
     SPEC_HASH,
-    Child,
-    Document,
     Key,
     Resource,
 )
@@ -41,11 +40,15 @@ RBAC = "rbac.authorization.k8s.io"
 # Exit codes of the job that trying again cannot change: a person must act, or another driver has taken over.
 FINAL_EXITS = [2, 3]
 TRIES_OF_A_JOB = 6
+KEPT_RUNS = 1
+"""Jobs that a CronJob keeps of those that went well, and of those that did not."""
+LATEST_START = 24 * 3600
+"""Seconds by which a run may be late, as after an outage: it drains all there is, and late is better than never."""
 
 
 def manifest(resource: Resource) -> dict[str, Any]:
     """The document the driver reads: what was applied, and who applied it, without anybody's labels."""
-    own = {k: v for k, v in sorted(resource.annotations.items()) if k.startswith(OWN_ANNOTATIONS)}
+    own = _own_annotations(resource)
     metadata: dict[str, Any] = {
         "name": resource.key.name,
         "namespace": resource.key.namespace,
@@ -55,6 +58,10 @@ def manifest(resource: Resource) -> dict[str, Any]:
     if own:
         metadata["annotations"] = own
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": resource.spec}
+
+
+def _own_annotations(resource: Resource) -> dict[str, str]:
+    return {k: v for k, v in sorted(resource.annotations.items()) if k.startswith(OWN_ANNOTATIONS)}
 
 
 def supporting(resource: Resource, sink: S3Sink, settings: Settings) -> list[dict[str, Any]]:
@@ -75,67 +82,61 @@ def supporting(resource: Resource, sink: S3Sink, settings: Settings) -> list[dic
 
 
 def workload(resource: Resource, sink: S3Sink, settings: Settings) -> dict[str, Any]:
-    """The Deployment or the Job that runs the driver."""
+    """The Deployment, the Job or the CronJob that runs the driver."""
     names = names_of(sink)
-    once = sink.spec.run == "Once"
-    pod = driver_pod(sink, settings, names, once=once)
+    pod = driver_pod(sink, settings, names)
     content = next(d for d in supporting(resource, sink, settings) if d["kind"] == "ConfigMap")["data"]
-    pod["metadata"].setdefault("annotations", {})[SPEC_HASH] = _hash(content)
-    if once:
-        body = {
-            "backoffLimit": TRIES_OF_A_JOB,
-            # With pods that are never restarted in place each try leaves its log and its termination message.
-            "podFailurePolicy": {
-                "rules": [
-                    {
-                        "action": "FailJob",
-                        "onExitCodes": {"containerName": "driver", "operator": "In", "values": FINAL_EXITS},
-                    },
-                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                ]
-            },
-            "template": pod,
-        }
-        document = _object(resource, sink, "batch/v1", "Job", names.main, {"spec": body})
-    else:
-        body = {
-            "replicas": 1,
-            # Never two drivers: the second would fence the first in mid-flush.
-            "strategy": {"type": "Recreate"},
-            "revisionHistoryLimit": 2,
-            "progressDeadlineSeconds": 600,
-            "selector": {"matchLabels": labels(sink, DRIVER)},
-            "template": pod,
-        }
-        document = _object(resource, sink, "apps/v1", "Deployment", names.main, {"spec": body})
-    return _signed(document)
+    hashes = {SPEC_HASH: _identity(resource), CONFIG_HASH: _hash(content)}
+    pod["metadata"]["annotations"] = pod["metadata"].get("annotations", {}) | hashes
+    match sink.spec.run:
+        case "Continuous":
+            version, kind, spec = "apps/v1", "Deployment", _deployment(sink, pod)
+        case "Once":
+            version, kind, spec = "batch/v1", "Job", _job(pod)
+        case "Scheduled":
+            version, kind, spec = "batch/v1", "CronJob", _cron_job(sink, _job(pod))
+    return _signed(_object(resource, sink, version, kind, names.main, {"spec": spec}))
 
 
-def up_to_date(desired: Document, found: Child) -> bool:
-    """Whether the object is what we asked for. What others added to it is theirs."""
-    asked = desired["metadata"]["annotations"][APPLIED]
-    return found.annotations.get(APPLIED) == asked and _contains(found.document, desired)
+def _deployment(sink: S3Sink, pod: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "replicas": 1,
+        # Never two drivers: the second would fence the first in mid-flush.
+        "strategy": {"type": "Recreate"},
+        "revisionHistoryLimit": 2,
+        "progressDeadlineSeconds": 600,
+        "selector": {"matchLabels": labels(sink, DRIVER)},
+        "template": pod,
+    }
 
 
-def _contains(found: Any, asked: Any) -> bool:
-    if isinstance(asked, Mapping):
-        return isinstance(found, Mapping) and all(k in found and _contains(found[k], v) for k, v in asked.items())
-    if isinstance(asked, list):
-        return isinstance(found, list) and _contains_items(found, asked)
-    return bool(found == asked)
+def _job(pod: dict[str, Any]) -> dict[str, Any]:
+    final = {"containerName": DRIVER, "operator": "In", "values": FINAL_EXITS}
+    return {
+        "backoffLimit": TRIES_OF_A_JOB,
+        # With pods that are never restarted in place each try leaves its log and its termination message.
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "FailJob", "onExitCodes": final},
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+            ]
+        },
+        "template": pod,
+    }
 
 
-def _contains_items(found: list[Any], asked: list[Any]) -> bool:
-    # Two volume mounts may share a name, never a path.
-    key = next((k for k in ("mountPath", "name") if asked and _all_have([*asked, *found], k)), None)
-    if key is None:
-        return len(found) == len(asked) and all(map(_contains, found, asked))
-    by_key = {item[key]: item for item in found}
-    return all(item[key] in by_key and _contains(by_key[item[key]], item) for item in asked)
-
-
-def _all_have(items: Iterable[Any], key: str) -> bool:
-    return all(isinstance(item, Mapping) and key in item for item in items)
+def _cron_job(sink: S3Sink, job: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "schedule": sink.spec.schedule,
+        "timeZone": "Etc/UTC",
+        "concurrencyPolicy": "Forbid",
+        "suspend": sink.spec.state == "Paused",
+        "startingDeadlineSeconds": LATEST_START,
+        "successfulJobsHistoryLimit": KEPT_RUNS,
+        "failedJobsHistoryLimit": KEPT_RUNS,
+        # Its Jobs have names of their own, and are found by these.
+        "jobTemplate": {"metadata": {"labels": labels(sink, DRIVER)}, "spec": job},
+    }
 
 
 def _account(resource: Resource, sink: S3Sink, name: str, role: str = DRIVER) -> dict[str, Any]:
@@ -188,6 +189,11 @@ def _object(
 def _signed(document: dict[str, Any]) -> dict[str, Any]:
     document["metadata"].setdefault("annotations", {})[APPLIED] = _hash(document)
     return document
+
+
+def _identity(resource: Resource) -> str:
+    """Of the sink as people wrote it. Its spec may look different to another operator, which brings new defaults."""
+    return _hash([resource.uid, resource.generation, _own_annotations(resource)])
 
 
 def _hash(value: Any) -> str:

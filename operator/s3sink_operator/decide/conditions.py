@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +14,16 @@ ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP = "Accepted", "Ready", "LastFlushSucc
 TYPES = (ACCEPTED, READY, FLUSHED, EXACT, CAUGHT_UP)
 OFFSETS = "OffsetsPublished"
 """Only of sinks that publish their offsets."""
-_LONGEST = 4096
+UNREADABLE = "Unreadable"
+"""In place of a reason that is not one word."""
+_REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,127}", re.ASCII)
+LONGEST_MESSAGE = 4096
 # Reasons that tell of something a person asked for, or that passes by itself.
 _EXPECTED = frozenset(
     {
-        *("Creating", "Starting", "Updating", "WaitingForFormerDriver", "Stopping", "Stopped", "Paused"),
-        *("Running", "Completed", "Waiting", "OpenTransaction", "Level"),
+        *("Creating", "Starting", "Updating", "WaitingForFormerDriver", "WaitingForSchedule"),
+        *("Stopping", "Stopped", "Pausing", "Paused"),
+        *("Running", "Completed", "Waiting", "Throttled", "OpenTransaction", "Level"),
     }
 )
 
@@ -37,7 +42,7 @@ class Condition:
             "type": self.type,
             "status": self.status,
             "reason": self.reason,
-            "message": self.message[:_LONGEST],
+            "message": self.message[:LONGEST_MESSAGE],
             "lastTransitionTime": before["lastTransitionTime"] if before is not None and same else iso(now),
             "observedGeneration": generation if self.generation is None else self.generation,
         }
@@ -51,7 +56,8 @@ def find(status: Document, type: str) -> Document | None:
 def read(document: Document) -> Condition:
     """One of a report or of an old status."""
     type, status, reason, message = (str(document[name]) for name in ("type", "status", "reason", "message"))
-    return Condition(type, status, reason, message, document.get("observedGeneration"))
+    word = reason if _REASON.fullmatch(reason) else UNREADABLE
+    return Condition(type, status, word, message, document.get("observedGeneration"))
 
 
 def iso(moment: datetime) -> str:
@@ -70,7 +76,8 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ev
     restarts, earlier = (s.get("driver", {}).get("restarts", 0) for s in (after, before))
     if restarts > earlier and after["driver"].get("pod") == before.get("driver", {}).get("pod"):
         end = after["driver"].get("lastExit", {})
-        code = f" after exit code {end['code']}" if "code" in end else ""
+        word = f", {end['reason']}" if end.get("reason") not in {None, "Error", "Completed"} else ""
+        code = f" after exit code {end['code']}{word}" if "code" in end else ""
         events.append(Event("Warning", "DriverRestarted", f"the driver was started again{code}"))
     return tuple(events)
 
@@ -82,6 +89,6 @@ def _event(new: Document, old: Document | None) -> Event | None:
         return Event("Normal" if good else "Warning", reason, new["message"])
     if status == "False" and not good:
         return Event("Warning", reason, new["message"])
-    if status == "True" and old is not None and old.get("status") == "False" and kind in {ACCEPTED, FLUSHED}:
+    if status == "True" and old is not None and old.get("status") == "False" and old.get("reason") not in _EXPECTED:
         return Event("Normal", kind, new["message"])
     return None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 from s3sink_job.spec import S3Sink, SecretRef, format_quantity
-from s3sink_operator.decide.templates import Template, template_of
+from s3sink_operator.decide.templates import with_template
 from s3sink_operator.model import DRIVER, EXECUTOR, MANAGED_LABEL, MANAGER, ROLE_LABEL, SINK_LABEL
 from s3sink_operator.settings import Settings
 
 USER = 185
-PORT = 8080
 CONFIG_FOLDER = "/etc/s3sink"
 SECRETS_FOLDER = "/var/run/s3sink/secrets"
 SPILL_FOLDER = "/var/spill"
@@ -20,6 +20,8 @@ MANIFEST, EXECUTOR_TEMPLATE = "sink.yaml", "executor.yaml"
 TERMINATION_LOG = "/dev/termination-log"
 TERMINATION_BYTES = 4096
 """More than this of a termination message Kubernetes cuts off."""
+LONGEST_NAME = 52
+"""Of a CronJob, whose Jobs get eleven characters more."""
 EXIT_MARGIN = 10
 """Seconds between the driver's own grace period and the kubelet's last word."""
 TMP_LIMIT = "1Gi"
@@ -51,16 +53,15 @@ def _secret_names(value: Any) -> Iterator[str]:
             yield from _secret_names(item)
 
 
-def driver_pod(sink: S3Sink, settings: Settings, names: Names, *, once: bool) -> dict[str, Any]:
+def driver_pod(sink: S3Sink, settings: Settings, names: Names) -> dict[str, Any]:
     """The pod template of the driver, without the hash of its ConfigMap."""
     spark = sink.spec.spark
-    template = template_of(spark.driver.pod_template)
     cluster = spark.mode == "Cluster"
     volumes, mounts = _storage(sink, format_quantity(spark.driver.spill), spill="spill")
     volumes.append({"name": "config", "configMap": {"name": names.main}})
     mounts.append({"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True})
     container: dict[str, Any] = {
-        "name": "driver",
+        "name": DRIVER,
         "image": spark.image or settings.image,
         "imagePullPolicy": settings.pull_policy,
         "args": [
@@ -69,11 +70,11 @@ def driver_pod(sink: S3Sink, settings: Settings, names: Names, *, once: bool) ->
             "--file",
             f"{CONFIG_FOLDER}/{MANIFEST}",
             "--listen",
-            f"0.0.0.0:{PORT}",
+            f"0.0.0.0:{settings.driver_port}",
             "--json-logs",
         ],
-        "env": _environment(sink, settings, names, once=once),
-        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "env": _environment(sink, settings, names),
+        "ports": [{"name": "http", "containerPort": settings.driver_port, "protocol": "TCP"}],
         "resources": {
             "requests": {"cpu": _cpu(spark.driver.cpu_request), "memory": format_quantity(spark.driver.memory)},
             "limits": {"memory": format_quantity(spark.driver.memory)},
@@ -87,26 +88,24 @@ def driver_pod(sink: S3Sink, settings: Settings, names: Names, *, once: bool) ->
         "livenessProbe": _probe(period=20, failures=6),
     }
     spec = {
-        **template.spec,
         "serviceAccountName": names.driver_account,
         "automountServiceAccountToken": cluster,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": settings.grace + EXIT_MARGIN,
-        "restartPolicy": "Never" if once else "Always",
+        "restartPolicy": "Never" if sink.spec.ends else "Always",
         "securityContext": _pod_security(),
         "containers": [container],
         "volumes": volumes,
     }
-    return {"metadata": _metadata(sink, DRIVER, template), "spec": spec}
+    return with_template({"metadata": {"labels": labels(sink, DRIVER)}, "spec": spec}, spark.driver.pod_template)
 
 
 def executor_pod(sink: S3Sink) -> dict[str, Any]:
     """The template that Spark makes executors from. Spark adds image, account, resources, labels and arguments."""
-    template = template_of(sink.spec.spark.executor.pod_template)
     # Spark takes a volume of this name for its own scratch space instead of one without limit.
     volumes, mounts = _storage(sink, format_quantity(sink.spec.spark.executor.spill), spill="spark-local-dir-1")
     container = {
-        "name": "executor",
+        "name": EXECUTOR,
         # Spark copies jars into the working directory.
         "workingDir": "/tmp",  # noqa: S108 - a volume of the pod's own
         "env": _plain_environment(),
@@ -115,7 +114,6 @@ def executor_pod(sink: S3Sink) -> dict[str, Any]:
         "volumeMounts": mounts,
     }
     spec = {
-        **template.spec,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": EXIT_MARGIN,
@@ -123,13 +121,13 @@ def executor_pod(sink: S3Sink) -> dict[str, Any]:
         "containers": [container],
         "volumes": volumes,
     }
-    metadata = _metadata(sink, EXECUTOR, template)
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels(sink, EXECUTOR)}, "spec": spec}
+    return with_template(pod, sink.spec.spark.executor.pod_template)
 
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """The names of a sink's children. Longer than the sink's by as much as Kubernetes' limits leave."""
+    """The names of a sink's children."""
 
     main: str
     driver_account: str
@@ -143,17 +141,15 @@ def names_of(sink: S3Sink) -> Names:
 
 
 def child_name(sink: str) -> str:
-    return f"{sink}-s3sink"
+    """The sink's with an end of ours, as long as Kubernetes takes it: a CronJob's name is short."""
+    name = f"{sink}-s3sink"
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(sink.encode()).hexdigest()[:8]
+    return f"{sink[: LONGEST_NAME - len('--s3sink') - len(digest)].rstrip('-')}-{digest}-s3sink"
 
 
-def _metadata(sink: S3Sink, role: str, template: Template) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"labels": {**template.labels, **labels(sink, role)}}
-    if template.annotations:
-        metadata["annotations"] = dict(template.annotations)
-    return metadata
-
-
-def _environment(sink: S3Sink, settings: Settings, names: Names, *, once: bool) -> list[dict[str, Any]]:
+def _environment(sink: S3Sink, settings: Settings, names: Names) -> list[dict[str, Any]]:
     env = [
         *_plain_environment(),
         {"name": "S3SINK_CLUSTER", "value": settings.cluster},
@@ -161,7 +157,7 @@ def _environment(sink: S3Sink, settings: Settings, names: Names, *, once: bool) 
         {"name": "S3SINK_GRACE", "value": str(settings.grace)},
         {"name": "SPARK_LOCAL_DIRS", "value": SPILL_FOLDER},
     ]
-    if once:
+    if sink.spec.ends:
         env += [
             {"name": "S3SINK_STATUS_FILE", "value": TERMINATION_LOG},
             {"name": "S3SINK_STATUS_BYTES", "value": str(TERMINATION_BYTES)},

@@ -11,7 +11,8 @@ from typing import Any
 from s3sink_operator.crd.status import STATUS
 from s3sink_operator.model import Document, Report
 
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", re.ASCII)
+_HOUR = r"([01]\d|2[0-3]):[0-5]\d"
+_TIME = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}T{_HOUR}:[0-5]\d(\.\d{{1,9}})?(Z|[+-]{_HOUR})", re.ASCII)
 _LARGEST = 2**63
 _NOTHING = object()
 
@@ -27,7 +28,7 @@ def read_report(text: bytes | str) -> Document | str:
     kept = fitting(STATUS, document)
     if not isinstance(kept, dict) or "phase" not in kept or "conditions" not in kept:
         return "its report lacks phase or conditions"
-    if isinstance(at := document.get("reportedAt"), str) and _TIME.fullmatch(at):
+    if isinstance(at := document.get("reportedAt"), str) and _is_time(at):
         kept["reportedAt"] = at
     return kept
 
@@ -60,17 +61,23 @@ def _text(schema: Mapping[str, Any], value: str) -> Any:
     if "enum" in schema:
         return value if value in schema["enum"] else _NOTHING
     if schema.get("format") == "date-time":
-        return value if _TIME.fullmatch(value) else _NOTHING
-    return value[: schema["maxLength"]]
+        return value if _is_time(value) else _NOTHING
+    # Half a character would come back from the API server as another one, and the status would never be at rest.
+    return value.encode("utf-8", "replace").decode()[: schema["maxLength"]]
+
+
+def _is_time(text: str) -> bool:
+    """What the API server takes for one: it refuses the whole status otherwise."""
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_fresh(report: Report, now: datetime, stale_after: float) -> bool:
-    """Heard lately, and made lately by the driver's own clock."""
+    """Heard lately, and renewed lately. The driver's clock may be wrong; that it moves is what counts."""
     limit = timedelta(seconds=stale_after)
-    if now - report.heard > limit:
-        return False
-    made = report.document.get("reportedAt")
-    try:
-        return made is None or now - datetime.fromisoformat(made) <= limit
-    except ValueError:
-        return False
+    return now - report.heard <= limit and now - (report.changed or report.heard) <= limit

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from s3sink_job.spec import S3Sink, SpecError, parse
+from s3sink_job.spec import FieldError, S3Sink, SpecError, parse
 from s3sink_operator.decide.children import manifest
-from s3sink_operator.decide.conditions import ACCEPTED, Condition
+from s3sink_operator.decide.conditions import ACCEPTED, LONGEST_MESSAGE, Condition
 from s3sink_operator.decide.pods import child_name
+from s3sink_operator.decide.runs import Runs
 from s3sink_operator.decide.templates import template_errors
-from s3sink_operator.model import DRIVER, SPEC_HASH, Child, Document, Observed, Resource
+from s3sink_operator.model import DRIVER, Document, Observed, Resource
 
-WORKLOADS = {"Continuous": "Deployment", "Once": "Job"}
+WORKLOADS = {"Continuous": "Deployment", "Once": "Job", "Scheduled": "CronJob"}
 OVERDUE = timedelta(seconds=30)
 """How long after its grace period a pod that is still there stops being waited for: its node is gone."""
+_ROOM_FOR_THE_REST = 64
 
 
 @dataclass(frozen=True)
@@ -27,21 +30,52 @@ class Situation:
     """An object of somebody else that has the name of one of ours."""
     holding: str = ""
     """Why the driver is not started yet."""
-    job: str = ""
-    """Complete or Failed, once the Job is."""
+    runs: Runs | None = None
+    """Of a sink whose driver ends; also of one whose spec is not valid, if that of the spec before did."""
     spec_hash: str = ""
     """Of the spec that shall run; empty where that does not matter."""
 
+    @property
+    def result(self) -> str:
+        return self.runs.result if self.runs else ""
 
-def accept(resource: Resource) -> tuple[S3Sink | None, Condition]:
+    @property
+    def schedule(self) -> str:
+        """Of the spec, or, if that is not valid, of the CronJob that is there; empty if runs are not scheduled."""
+        if self.sink is not None:
+            return self.sink.spec.schedule or ""
+        cron = self.runs.cron if self.runs else None
+        return str(cron.document["spec"]["schedule"]) if cron else ""
+
+    @property
+    def suspended(self) -> bool:
+        """A pause in which there is no driver: between runs there is none to tell."""
+        return self.sink is not None and (self.sink.spec.run, self.sink.spec.state) == ("Scheduled", "Paused")
+
+
+def accept(resource: Resource, *, allow_unsafe: bool = False) -> tuple[S3Sink | None, Condition]:
     try:
         sink = parse(manifest(resource))
-        errors = tuple(template_errors(sink))
+        errors = tuple(template_errors(sink, allow_unsafe=allow_unsafe))
     except SpecError as error:
         sink, errors = None, error.errors
     if errors:
-        return None, Condition(ACCEPTED, "False", "InvalidSpec", "; ".join(map(str, errors)))
+        return None, Condition(ACCEPTED, "False", "InvalidSpec", _listed(errors))
     return sink, Condition(ACCEPTED, "True", "Valid", "the spec is valid")
+
+
+def _listed(errors: Iterable[FieldError]) -> str:
+    """As many as there is room for, and how many there are beyond."""
+    texts = [str(error) for error in errors]
+    kept: list[str] = []
+    room = LONGEST_MESSAGE - _ROOM_FOR_THE_REST
+    for text in texts:
+        room -= len(text) + 2
+        if kept and room < 0:
+            break
+        kept.append(text)
+    more = [f"and {len(texts) - len(kept)} more"] if len(kept) < len(texts) else []
+    return "; ".join([*kept, *more])
 
 
 def taken(observed: Observed, desired: tuple[Document, ...]) -> str:
@@ -67,14 +101,3 @@ def holding(observed: Observed, sink: S3Sink) -> str:
         if pod.deleting is not None and pod.ended is None and observed.now < pod.deleting + OVERDUE:
             return f"pod {pod.name} of an earlier driver is ending"
     return ""
-
-
-def job_result(job: Child | None) -> str:
-    conditions = job.document.get("status", {}).get("conditions") or () if job else ()
-    ends = {"Complete", "Failed"}
-    return next((str(c["type"]) for c in conditions if c["type"] in ends and c["status"] == "True"), "")
-
-
-def spec_hash(workload: Document) -> str:
-    annotations = workload["spec"]["template"]["metadata"].get("annotations") or {}
-    return str(annotations.get(SPEC_HASH, ""))

@@ -7,11 +7,12 @@ the lag is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from s3sink_operator.decide.causes import Cause, cause_of, exit_text
+from s3sink_operator.crd.status import STATUS
+from s3sink_operator.decide.bounds import bounded
+from s3sink_operator.decide.causes import exit_text
 from s3sink_operator.decide.children import selector
 from s3sink_operator.decide.conditions import (
     ACCEPTED,
@@ -25,22 +26,22 @@ from s3sink_operator.decide.conditions import (
     find,
     read,
 )
-from s3sink_operator.decide.reports import is_fresh, read_report
+from s3sink_operator.decide.readiness import state_of
+from s3sink_operator.decide.reports import fitting, is_fresh, read_report
+from s3sink_operator.decide.runs import pod_of_run
 from s3sink_operator.decide.situation import Situation
 from s3sink_operator.model import DRIVER, EXECUTOR, Document, Exit, Observed, Pod, Report
 from s3sink_operator.settings import Settings
 
-PATIENCE = timedelta(minutes=3)
-"""How long a pod may take to get a node, an image and its volumes."""
 _URGENT_FIELDS = ("observedGeneration", "phase", "driver")
 
 
 def new_status(observed: Observed, situation: Situation, settings: Settings) -> dict[str, Any]:
-    pod = current_pod(observed)
+    pod = _pod(observed, situation)
     report = _report(observed, pod)
     fresh = report is not None and (_final(pod) or is_fresh(report, observed.now, settings.stale_after))
     seen = report.document if report is not None and fresh else {}
-    phase, ready = _state(observed, situation, pod, seen)
+    phase, ready = state_of(observed, situation, pod, seen)
     status = observed.resource.status
     generation = observed.resource.generation
     found = {
@@ -60,25 +61,38 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
     if situation.sink is not None and situation.sink.spec.spark.mode == "Cluster":
         running = [p for p in observed.pods_of(EXECUTOR) if p.phase == "Running" and p.deleting is None]
         new["executors"] = {"replicas": len(running), "selector": selector(observed.resource.key, EXECUTOR)}
-    return {k: v for k, v in new.items() if v not in ({}, None)}
+    return bounded(fitting(STATUS, {k: v for k, v in new.items() if v not in ({}, None)}))
 
 
 def worth_writing(observed: Observed, new: Mapping[str, Any], figures_every: float) -> bool:
     """Conditions at once, figures now and then, nothing if nothing changed."""
     old = observed.resource.status
-    if _urgent(old) != _urgent(new):
+    if urgent(old) != urgent(new):
         return True
-    due = observed.written is None or observed.now - observed.written >= timedelta(seconds=figures_every)
-    return due and dict(old) != dict(new)
+    return dict(old) != dict(new) and figures_due(observed, figures_every) <= 0
 
 
-def current_pod(observed: Observed) -> Pod | None:
+def figures_due(observed: Observed, figures_every: float) -> float:
+    """Seconds until figures may be written again."""
+    if observed.written is None:
+        return 0.0
+    return figures_every - (observed.now - observed.written).total_seconds()
+
+
+def current_pod(pods: Iterable[Pod]) -> Pod | None:
     """The newest driver that is not on its way out; one that is only if there is no other."""
-    pods = sorted(observed.pods_of(DRIVER), key=lambda p: (p.deleting is None, p.created, p.name))
-    return pods[-1] if pods else None
+    drivers = sorted((p for p in pods if p.role == DRIVER), key=lambda p: (p.deleting is None, p.created, p.name))
+    return drivers[-1] if drivers else None
 
 
-def _urgent(status: Mapping[str, Any]) -> Any:
+def _pod(observed: Observed, situation: Situation) -> Pod | None:
+    """Of a scheduled sink that of the newest run, even if there is none yet: those before it are of the past."""
+    newest = situation.runs.newest if situation.runs and situation.schedule else None
+    return pod_of_run(observed, newest) if newest is not None and not situation.stopped else current_pod(observed.pods)
+
+
+def urgent(status: Mapping[str, Any]) -> Any:
+    """What is written as soon as it changes."""
     conditions = [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
     return [status.get(name) for name in _URGENT_FIELDS], conditions
 
@@ -96,99 +110,6 @@ def _report(observed: Observed, pod: Pod | None) -> Report | None:
         return None if isinstance(document, str) else Report(document, observed.now, pod.name)
     report = observed.report
     return report if report is not None and report.pod == pod.name else None
-
-
-def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Document) -> tuple[str, Condition]:
-    """Phase and Ready, from the strongest fact to the weakest."""
-    if situation.stopped:
-        left = [p for p in observed.pods_of(DRIVER) if p.ended is None]
-        text = f"pod {left[0].name} is ending" if left else "spec.state is Stopped: nothing runs"
-        return "Stopped", _not_ready("Stopping" if left else "Stopped", text)
-    if situation.taken:
-        text = f"{situation.taken} exists and is not this sink's: delete or rename it"
-        return "Pending", _not_ready("NameTaken", text)
-    if observed.refused:
-        text = f"the API server refuses what this sink needs: {observed.refused}"
-        return "Degraded" if pod else "Pending", _not_ready("Refused", text)
-    if pod is None and situation.job:
-        return _over(observed, situation)
-    if pod is None or (pod.deleting is not None and situation.holding):
-        if situation.sink is None:
-            return "Failed", _not_ready("InvalidSpec", "the spec is not accepted: nothing runs")
-        if situation.holding:
-            return "Starting", _not_ready("WaitingForFormerDriver", situation.holding)
-        if cannot := _replica_failure(observed):
-            return "Pending", _not_ready("FailedCreate", cannot)
-        return "Pending", _not_ready("Creating", "the driver's pod is not there yet")
-    if pod.ended is not None:
-        return _ended(pod, pod.ended, situation, seen)
-    if cause := cause_of(pod):
-        return cause.phase, _not_ready(cause.reason, cause.message)
-    if situation.spec_hash and pod.spec_hash != situation.spec_hash:
-        return "Starting", _not_ready("Updating", f"pod {pod.name} still runs an earlier spec")
-    if not pod.ready and not seen:
-        return _starting(observed, pod)
-    if not seen:
-        why = observed.report_problem or "it has not reported yet"
-        return "Degraded", Condition(READY, "Unknown", "NoReport", f"pod {pod.name} does not report: {why}")
-    if cause := _executors_missing(observed):
-        return cause.phase, _not_ready(cause.reason, cause.message)
-    ready = find(seen, READY)
-    return seen["phase"], read(ready) if ready else _not_ready("NoReport", "the report does not say")
-
-
-def _over(observed: Observed, situation: Situation) -> tuple[str, Condition]:
-    """A run that ended, and whose pod was cleared away since: what it said stays."""
-    phase = "Completed" if situation.job == "Complete" else "Failed"
-    status = observed.resource.status
-    before = find(status, READY)
-    if before is not None and status.get("phase") == phase:
-        return phase, read(before)
-    if phase == "Completed":
-        return phase, Condition(READY, "True", "Completed", "the run is complete, and its pod is gone")
-    return phase, _not_ready("DriverFailed", "the run failed, and its pod is gone")
-
-
-def _ended(pod: Pod, end: Exit, situation: Situation, seen: Document) -> tuple[str, Condition]:
-    if situation.job == "Complete":
-        text = "everything that was there at the start is in the bucket"
-        return "Completed", Condition(READY, "True", "Completed", text)
-    ready = find(seen, READY)
-    text = read(ready).message if ready and ready["status"] == "False" else exit_text(end)
-    if situation.job == "Failed":
-        failed = find(seen, FLUSHED)
-        reason = read(failed).reason if failed and failed["status"] == "False" else "DriverFailed"
-        return "Failed", _not_ready(reason, text)
-    return "Degraded", _not_ready("TryingAgain", f"pod {pod.name} failed, another follows: {text}")
-
-
-def _starting(observed: Observed, pod: Pod) -> tuple[str, Condition]:
-    if pod.phase == "Pending" and pod.created and observed.now - datetime.fromisoformat(pod.created) > PATIENCE:
-        text = f"pod {pod.name} has not started since {pod.created}: `kubectl describe pod {pod.name}` tells why"
-        return "Degraded", _not_ready("NotStarting", text)
-    return "Starting", _not_ready("Starting", f"pod {pod.name} is starting")
-
-
-def _replica_failure(observed: Observed) -> str:
-    """Why the Deployment cannot make its pod: a quota, a policy, a missing account."""
-    for child in observed.children:
-        for condition in child.document.get("status", {}).get("conditions") or ():
-            if child.kind == "Deployment" and (condition["type"], condition["status"]) == ("ReplicaFailure", "True"):
-                return str(condition.get("message", condition.get("reason", "")))
-    return ""
-
-
-def _executors_missing(observed: Observed) -> Cause | None:
-    """Executors that cannot start hold up the flush, while the driver is well."""
-    pods = [p for p in observed.pods_of(EXECUTOR) if p.deleting is None]
-    if any(p.phase == "Running" for p in pods):
-        return None
-    causes = [cause for pod in pods if (cause := cause_of(pod))]
-    return Cause(f"Executor{causes[0].reason}", causes[0].message, "Degraded") if causes else None
-
-
-def _not_ready(reason: str, message: str) -> Condition:
-    return Condition(READY, "False", reason, message)
 
 
 def _reported(seen: Document, status: Document, ready: Condition, *, over: bool) -> dict[str, Condition]:
@@ -238,5 +159,5 @@ def _exit(end: Exit) -> dict[str, Any]:
 def _is_report(message: str) -> bool:
     try:
         return isinstance(json.loads(message), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

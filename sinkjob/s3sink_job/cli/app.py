@@ -56,7 +56,7 @@ def run(
     if not host or not port.isdecimal():
         raise typer.BadParameter(f"{listen!r} is not host:port, such as 127.0.0.1:8080", param_hint="--listen")
     with opened(file, secrets) as given:
-        if once:
+        if once and not given.sink.spec.ends:
             given = replace(given, sink=replace(given.sink, spec=replace(given.sink.spec, run="Once")))
         code = run_sink(
             given,

@@ -44,6 +44,8 @@ def run_sink(
     if sink.spec.state == "Stopped":
         logs.info("spec.state is Stopped: nothing to do")
         return DONE
+    if sink.spec.run == "Scheduled":
+        logs.info("spec.run is Scheduled: this is one run; the schedule is Kubernetes' to keep")
     reporter = Reporter(generation=sink.metadata.generation)
     stop = threading.Event()
     place = place_of() if sink.spec.spark.mode == "Cluster" else None

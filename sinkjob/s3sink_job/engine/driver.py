@@ -175,7 +175,7 @@ class Driver:
 
     @property
     def finished(self) -> bool:
-        """`run: Once`: everything that was there at the start is published, but for what is blocked."""
+        """`run: Once` or `Scheduled`: everything that was there at the start is published, but for what is blocked."""
         if self._drain_to is None or self.books is None or self.books.in_doubt:
             return False
         if self.books.state.publishing is not None or self.books.unnoted:
@@ -197,7 +197,7 @@ class Driver:
         return min(5.0, max(0.2, self.spec.flush.interval / 10))
 
     def _rules(self, state: State, contact: Contact) -> Rules:
-        if self.spec.run == "Once" and self._drain_to is None:
+        if self.spec.ends and self._drain_to is None:
             generations = {name: topic.generation for name, topic in state.topics.items()}
             self._drain_to = {at: (generations[at[0]], o.stable) for at, o in contact.seen.items()}
         return rules_of(self.spec.flush, self._drain_to)
@@ -207,7 +207,7 @@ class Driver:
         topics = self._topics.look(admin, books.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
         first = not books.state.contacted
-        if not topics and self.spec.run == "Once":
+        if not topics and self.spec.ends:
             raise FinalError(self._topics.none_matches, reason="NoTopicMatches")
         if first and len(known) < len(topics):
             missing = ", ".join(sorted(set(topics) - set(known)))

@@ -88,7 +88,7 @@ class Loop:
 
     def _stopped(self) -> int:
         """A job that was told to drain and did not must not look complete to whoever started it."""
-        return SIGNALLED + self._signal if self.driver.spec.run == "Once" and self._signal else DONE
+        return SIGNALLED + self._signal if self.driver.spec.ends and self._signal else DONE
 
     def _end(self) -> int:
         reporter = self.driver.reporter
@@ -102,8 +102,8 @@ class Loop:
         return DONE
 
     def _give_up(self, error: S3SinkError) -> int | None:
-        """`run: Once` ends with an exit code; Continuous stays up, shows the cause and looks again."""
-        if self.driver.spec.run != "Once":
+        """A run that ends does so with an exit code; Continuous stays up, shows the cause and looks again."""
+        if not self.driver.spec.ends:
             return None
         if error.retryable and self._failures < self.driver.spec.errors.retries.max:
             return None

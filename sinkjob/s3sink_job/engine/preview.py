@@ -73,7 +73,7 @@ class Preview:
         slices = [part for part in self.plan.slices if part.at == at]
         if slices:
             doc |= {"reason": slices[0].reason, **self._written(at, slices)}
-        elif doc["lag"] and at in self.contact.seen and self.sink.spec.run != "Once":
+        elif doc["lag"] and at in self.contact.seen and not self.sink.spec.ends:
             when, reason = by_clock(behind_since(self.state, Watch(), at), rules_of(self.sink.spec.flush, None))
             doc |= {"waitsFor": reason, "due": iso(when)}
         return doc

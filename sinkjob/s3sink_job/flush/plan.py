@@ -32,7 +32,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rules:
-    """`drain_to` makes everything below the given ends due at once (`run: Once`): (generation, offset) each."""
+    """`drain_to` makes everything below the given ends due at once, for runs that end: (generation, offset) each."""
 
     records: int
     interval: float

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -16,10 +18,14 @@ def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bo
     """Serves until `shutdown()`. `healthy` says whether the driver's loop still turns."""
 
     class Handler(BaseHTTPRequestHandler):
+        # The operator asks again and again, and keeps its connection; one that falls silent is let go.
+        protocol_version = "HTTP/1.1"
+        timeout = 300
+
         def do_GET(self) -> None:
             match self.path.split("?")[0]:
                 case "/status":
-                    self._answer(200, "application/json", json.dumps(reporter.status()).encode())
+                    self._status()
                 case "/metrics":
                     self._answer(200, CONTENT_TYPE_LATEST, generate_latest(reporter.metrics.registry))
                 case "/healthz":
@@ -28,8 +34,21 @@ def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bo
                 case _:
                     self._answer(404, "text/plain", b"try /status, /metrics or /healthz\n")
 
-        def _answer(self, code: int, kind: str, body: bytes) -> None:
+        def _status(self) -> None:
+            """Whoever shows the tag of a report that is still true gets no second one."""
+            status = reporter.status()
+            tag = _tag(status)
+            if self.headers.get("If-None-Match") == tag:
+                self.send_response(304)
+                self.send_header("ETag", tag)
+                self.end_headers()
+            else:
+                self._answer(200, "application/json", json.dumps(status).encode(), ETag=tag)
+
+        def _answer(self, code: int, kind: str, body: bytes, **headers: str) -> None:
             self.send_response(code)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -41,3 +60,9 @@ def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bo
     server = ThreadingHTTPServer(address, Handler)
     threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
     return server
+
+
+def _tag(status: Mapping[str, Any]) -> str:
+    """The same as long as nothing changes but the time of the report."""
+    content = {name: value for name, value in status.items() if name != "reportedAt"}
+    return f'"{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]}"'

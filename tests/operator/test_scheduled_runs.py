@@ -1,0 +1,237 @@
+"""`run: Scheduled`: a CronJob whose runs are those of `run: Once`, and a status that remembers the last of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from s3sink_operator.model import Exit, Observed, Pod
+from tests.operator.facts import (
+    NOW,
+    SETTINGS,
+    carried_out,
+    children,
+    condition,
+    decided,
+    message,
+    named,
+    observed,
+    pod,
+    ready,
+    report,
+    resource,
+    run_of,
+    status_of,
+)
+
+SCHEDULE = {"run": "Scheduled", "schedule": "0 * * * *"}
+SINK = resource(SCHEDULE)
+COMPLETED = json.dumps({k: v for k, v in report("Completed").document.items() if k != "offsets"})
+NO_BUCKET = json.dumps(
+    report(
+        "Failed",
+        conditions=[
+            condition("Ready", False, "Failed", "bucket lake does not exist"),
+            condition("LastFlushSucceeded", False, "BucketMissing", "bucket lake does not exist"),
+        ],
+    ).document
+)
+
+NO_LUCK = Exit(2, "Error", NO_BUCKET)
+
+
+def scheduled(*runs: Any, pods: tuple[Pod, ...] = (), **fields: Any) -> Observed:
+    return observed(fields.pop("sink", SINK), children=(*children(SINK), *runs), pods=pods, **fields)
+
+
+def pod_of(number: int, **fields: Any) -> Pod:
+    given = {"name": f"orders-s3sink-{number}-abc", "job": f"orders-s3sink-{number}"}
+    return pod(SINK, **(given | {"created": f"2026-11-16T11:{number:02}:01Z"} | fields))
+
+
+def done(number: int, message: str = COMPLETED) -> Pod:
+    return pod_of(number, phase="Succeeded", ready=False, ended=Exit(0, "Completed", message))
+
+
+def broken(number: int, end: Exit = NO_LUCK, **fields: Any) -> Pod:
+    return pod_of(number, phase="Failed", ready=False, ended=end, **fields)
+
+
+def test_the_cron_job_makes_the_same_job_as_once_and_never_two_at_a_time() -> None:
+    once = next(d for d in decided(observed(resource({"run": "Once"}))).apply if d["kind"] == "Job")
+    cron = next(d for d in decided(observed(SINK)).apply if d["kind"] == "CronJob")
+    spec = cron["spec"]
+    assert (spec["schedule"], spec["timeZone"], spec["suspend"]) == ("0 * * * *", "Etc/UTC", False)
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (1, 1)
+    job = json.loads(json.dumps(spec["jobTemplate"]["spec"]))
+    for template in (job, once["spec"]):
+        # The hash of the ConfigMap is of another spec.
+        template["template"]["metadata"].pop("annotations")
+    assert job == once["spec"]
+
+
+def test_jobs_and_pods_of_a_run_are_found_by_our_labels() -> None:
+    cron = next(d for d in decided(observed(SINK)).apply if d["kind"] == "CronJob")
+    template = cron["spec"]["jobTemplate"]
+    for found in (template["metadata"]["labels"], template["spec"]["template"]["metadata"]["labels"]):
+        assert found.items() >= cron["metadata"]["labels"].items()
+
+
+def test_before_the_first_run_it_waits_for_the_schedule() -> None:
+    for facts in (observed(SINK), scheduled()):
+        status = status_of(facts)
+        assert (status["phase"], named(status, "Ready")) == ("Pending", ("False", "WaitingForSchedule"))
+        assert "0 * * * *" in message(status, "Ready")
+
+
+def test_a_run_under_way_shows_what_its_driver_reports() -> None:
+    told = replace(report(), pod="orders-s3sink-1-abc")
+    assert ready(scheduled(run_of(SINK), pods=(pod_of(1),), report=told)) == ("True", "Running")
+    starting = pod_of(1, phase="Pending", ready=False, created="2026-11-16T11:59:00Z")
+    assert ready(scheduled(run_of(SINK), pods=(starting,))) == ("False", "Starting")
+    fresh = replace(run_of(SINK), document={**run_of(SINK).document, "metadata": {"uid": "x"}})
+    assert ready(scheduled(fresh)) == ("False", "Creating")
+
+
+def test_between_two_runs_the_report_of_the_last_one_stays() -> None:
+    facts = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),))
+    status = status_of(facts)
+    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
+    assert status["flush"]["totalRecords"] == 5
+    assert status["lag"]["records"] == 0
+    assert message(status, "Ready").endswith("the next run follows the schedule 0 * * * *")
+    later = replace(carried_out(facts, decided(facts)), pods=(), now=NOW + timedelta(days=1))
+    found = decided(later)
+    kept = found.status or later.resource.status
+    assert (kept["phase"], kept["flush"]["totalRecords"]) == ("Completed", 5)
+    assert named(kept, "CaughtUp") == ("True", "Level")
+
+
+def test_a_run_that_failed_shows_until_another_went_well() -> None:
+    failed = run_of(SINK, 1, "Failed", "PodFailurePolicy")
+    status = status_of(scheduled(failed, pods=(broken(1),)))
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "BucketMissing"))
+    assert "bucket lake does not exist; the next run follows" in message(status, "Ready")
+    assert named(status, "LastFlushSucceeded") == ("False", "BucketMissing")
+
+    told = replace(report(), pod="orders-s3sink-2-abc")
+    status = status_of(scheduled(failed, run_of(SINK, 2), pods=(broken(1), pod_of(2)), report=told))
+    assert (status["phase"], named(status, "Ready")) == ("Degraded", ("True", "Running"))
+    assert "the run before it failed: bucket lake does not exist" in message(status, "Ready")
+
+    status = status_of(scheduled(failed, run_of(SINK, 2, "Complete"), pods=(broken(1), done(2))))
+    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
+    assert "failed" not in message(status, "Ready")
+
+
+def test_a_run_that_has_no_pod_yet_is_not_taken_for_the_one_before_it() -> None:
+    fresh = run_of(SINK, 2)
+    fresh = replace(fresh, document={**fresh.document, "metadata": {**fresh.document["metadata"]}})
+    fresh.document["metadata"]["creationTimestamp"] = "2026-11-16T11:59:30Z"
+    status = status_of(scheduled(run_of(SINK, 1, "Complete"), fresh, pods=(done(1),)))
+    assert (status["phase"], named(status, "Ready")) == ("Pending", ("False", "Creating"))
+
+
+def test_a_try_that_failed_while_another_follows_is_not_the_end_of_the_run() -> None:
+    crashed = broken(1, Exit(1, "Error", "boom"))
+    status = status_of(scheduled(run_of(SINK, 1), pods=(crashed,)))
+    assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "TryingAgain"))
+    assert "code 1: boom" in message(status, "Ready")
+    # The driver is done, and Kubernetes has not noted it yet.
+    assert ready(scheduled(run_of(SINK, 1), pods=(done(1),))) == ("True", "Completed")
+
+
+@pytest.mark.parametrize(
+    ("end", "fields", "word", "expected"),
+    [
+        (Exit(137, "OOMKilled"), {}, "BackoffLimitExceeded", "OOMKilled"),
+        (Exit(1, "Error", "boom"), {}, "BackoffLimitExceeded", "DriverFailed"),
+        (Exit(143, "Error"), {}, "DeadlineExceeded", "DeadlineExceeded"),
+        (Exit(137, "Error"), {"reason": "Evicted", "reason_message": "low on disk"}, "", "Evicted"),
+    ],
+)
+def test_why_a_run_failed_is_said_in_one_word(end: Exit, fields: dict[str, Any], word: str, expected: str) -> None:
+    facts = scheduled(run_of(SINK, 1, "Failed", word), pods=(broken(1, end, **fields),))
+    assert ready(facts) == ("False", expected)
+
+
+def test_a_failed_run_whose_pods_are_gone_is_still_failed() -> None:
+    status = status_of(scheduled(run_of(SINK, 1, "Failed", "DeadlineExceeded")))
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "DriverFailed"))
+
+
+def test_another_spec_is_for_the_next_run_and_the_one_under_way_ends_with_its_own() -> None:
+    sink = resource({**SCHEDULE, "flush": {"records": 7}}, generation=4)
+    told = replace(report(), pod="orders-s3sink-1-abc")
+    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told, sink=sink)
+    found = decided(facts)
+    assert {d["kind"] for d in found.apply} == {"ConfigMap", "CronJob"}
+    assert not found.delete
+    assert not found.rolls
+    assert ready(facts) == ("True", "Running")
+
+
+def test_paused_starts_no_run_and_ends_the_one_under_way() -> None:
+    paused = resource({**SCHEDULE, "state": "Paused"}, generation=4)
+    facts = scheduled(run_of(SINK, 1, "Complete"), run_of(SINK, 2), pods=(done(1), pod_of(2)), sink=paused)
+    found = decided(facts)
+    assert [(c.kind, c.name) for c in found.delete] == [("Job", "orders-s3sink-2")]
+    cron = next(d for d in found.apply if d["kind"] == "CronJob")
+    assert cron["spec"]["suspend"] is True
+    assert (found.phase, ready(facts)) == ("Paused", ("False", "Pausing"))
+    over = replace(carried_out(facts, found), pods=(done(1),))
+    assert (decided(over).phase, ready(over)) == ("Paused", ("False", "Paused"))
+    assert not decided(over).delete
+
+
+def test_running_again_after_a_pause_goes_on_with_the_schedule() -> None:
+    paused = resource({**SCHEDULE, "state": "Paused"}, generation=4)
+    again = resource(SCHEDULE, generation=5)
+    held = carried_out(scheduled(sink=paused), decided(scheduled(sink=paused)))
+    found = decided(replace(held, resource=again))
+    cron = next(d for d in found.apply if d["kind"] == "CronJob")
+    assert cron["spec"]["suspend"] is False
+
+
+def test_stopped_takes_the_cron_job_and_with_it_the_run_under_way() -> None:
+    stopped = resource({**SCHEDULE, "state": "Stopped"}, generation=4)
+    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), sink=stopped)
+    found = decided(facts)
+    # Its Jobs and their pods are the garbage collector's.
+    assert [(c.kind, c.name) for c in found.delete] == [("CronJob", "orders-s3sink")]
+    assert ready(facts) == ("False", "Stopping")
+
+
+def test_a_spec_with_mistakes_leaves_the_schedule_of_the_one_before_it() -> None:
+    sink = resource({**SCHEDULE, "flush": {"interval": 5}}, generation=4)
+    facts = scheduled(sink=sink)
+    assert (decided(facts).apply, decided(facts).delete) == ((), ())
+    assert "runs go on with the one before it" in message(status_of(facts), "Ready")
+    after = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),), sink=sink)
+    status = status_of(after)
+    assert named(status, "Accepted") == ("False", "InvalidSpec")
+    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
+
+
+def test_jobs_of_somebody_elses_cron_job_do_not_count() -> None:
+    foreign = replace(run_of(SINK, 1, "Failed"), owner="somebody")
+    assert ready(scheduled(foreign)) == ("False", "WaitingForSchedule")
+
+
+def test_a_job_that_gets_no_pod_says_where_to_look() -> None:
+    status = status_of(scheduled(run_of(SINK, 1)))
+    assert named(status, "Ready") == ("False", "NotStarting")
+    assert "`kubectl describe job orders-s3sink-1`" in message(status, "Ready")
+
+
+def test_a_new_operator_changes_the_next_run_and_restarts_nothing() -> None:
+    told = replace(report(), pod="orders-s3sink-1-abc")
+    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told)
+    found = decided(facts, replace(SETTINGS, image="registry.example/s3sink:2"))
+    assert [d["kind"] for d in found.apply] == ["CronJob"]
+    assert (found.rolls, found.delete) == (False, ())
