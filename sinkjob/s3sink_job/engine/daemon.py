@@ -19,7 +19,7 @@ import s3sink_job.engine.write  # noqa: F401
 # Of glibc's malloc.h. Batches of a few MB come and go all the time: by default each is mapped and given back, and the
 # kernel clears its pages anew, which took a fifth of a worker's time.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT, LARGEST = 256 * 2**20, 32 * 2**20
+KEPT, LARGEST = 64 * 2**20, 32 * 2**20
 
 
 def keep_memory() -> None:

@@ -77,6 +77,9 @@ class ParquetObject:
             run.writer.write_table(rows, row_group_size=max(1, rows.num_rows))
         self._ratio = (run.size - before) / max(1, held)
         self._spill.grew(run.path, run.size)
+        # A row group is by far the largest thing in memory; what it took would stay with Arrow until the next one.
+        del rows
+        pa.default_memory_pool().release_unused()
 
     def close(self) -> tuple[tuple[str, ...], ...]:
         if not self._runs:
