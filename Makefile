@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e bench lint format lock clean
+.PHONY: help setup demo test e2e bench bench-operator lint format lock clean
 
 PY := .venv/bin/python
 SOURCES := $(wildcard sinkjob operator e2e tests examples benchmarks)
 
 help: ## List every command
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: ## Make this machine ready for everything below (quick when it is)
 	@e2e/bootstrap.sh all
@@ -23,6 +23,9 @@ e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux
 
 bench: setup ## Measure speed and memory beside the limit of Spark and Kafka (BENCH=--help shows options)
 	@$(PY) -m benchmarks $(BENCH)
+
+bench-operator: setup ## Measure the operator with 1,000 sinks on a real API server (BENCH=--help shows options)
+	@$(PY) -m benchmarks.control $(BENCH)
 
 lint: setup ## Check style, types and the rooms' imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from prometheus_client import CollectorRegistry
 
 from s3sink_job.cli.app import app
 from s3sink_job.kafka.admin import FINAL
@@ -17,6 +18,7 @@ from s3sink_job.report.metrics import Metrics
 from s3sink_job.spec import CODECS, NOT_BUILT, SpecError, load_file
 from s3sink_job.spec.shape import fields, sections
 from s3sink_job.spec.sink import Spec
+from s3sink_operator.metrics import Metrics as OperatorMetrics
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -93,20 +95,26 @@ def test_no_field_is_described_that_the_manifest_lacks() -> None:
     assert named_fields - known == set()
 
 
+def exported(registry: CollectorRegistry) -> set[str]:
+    return {f"{family.name}_total" if family.type == "counter" else family.name for family in registry.collect()}
+
+
 def test_metrics_and_their_page_agree() -> None:
-    exported = {
-        f"{family.name}_total" if family.type == "counter" else family.name for family in Metrics().registry.collect()
-    }
-    assert set(re.findall(r"^\| `(s3sink_\w+)` \|", page("metrics.md"), re.M)) == exported
+    assert set(re.findall(r"^\| `(s3sink_\w+)` \|", page("metrics.md"), re.M)) == exported(Metrics().registry)
+
+
+def test_the_operators_metrics_and_their_page_agree() -> None:
+    section = page("operator.md").partition("## Watching it")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named_there = {name for row in rows for name in re.findall(r"`(s3sink_\w+)", row)}
+    assert named_there == exported(OperatorMetrics(lambda: ()).registry)
 
 
 def test_every_metric_that_any_page_names_exists() -> None:
-    exported = {
-        f"{family.name}_total" if family.type == "counter" else family.name for family in Metrics().registry.collect()
-    }
+    known = exported(Metrics().registry) | exported(OperatorMetrics(lambda: ()).registry)
     for path in PAGES:
         used = set(re.findall(r"\bs3sink_(?!job\b|operator\b)\w+", path.read_text("utf-8")))
-        assert used <= exported, named(path)
+        assert used <= known, named(path)
 
 
 def reasons() -> set[str]:

@@ -61,13 +61,20 @@ def section_schema(section: Any, *, in_list: bool = False) -> Schema:
     for info in section.__pydantic_fields__.values():
         name = str(info.alias)
         schema = _field_schema(name, info, in_list=in_list)
-        schema["description"] = described(section.__name__, name)
+        schema["description"] = described(section.__name__, name) + _written_as(schema)
         if info.is_required():
             required.append(name)
         elif not in_list and (default := _default(info, schema)) is not None:
             schema["default"] = default
         properties[name] = schema
     return _object(properties, required, RULES.get(section.__name__, []))
+
+
+def _written_as(schema: Schema) -> str:
+    """What a text must look like, where its type does not say so."""
+    words = [str(r["message"]) for r in schema.get("x-kubernetes-validations", ())]
+    found = next((w.removeprefix("must be ") for w in words if w.startswith(_LOOKS)), "")
+    return f" {found[0].upper()}{found[1:]}." if found else ""
 
 
 def _field_schema(name: str, info: FieldInfo, *, in_list: bool) -> Schema:
@@ -101,6 +108,7 @@ def _schema(name: str, kind: Any, *, in_list: bool) -> Schema:
     return dict(_PLAIN[kind])
 
 
+_LOOKS = ("must be a quantity such as", "must be a duration such as", "must be an amount of CPU such as")
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
