@@ -17,7 +17,20 @@ from e2e.parts.processes import LOOPBACK, free_ports
 SERVICES = "10.96.0.0/16"
 FIRST_SERVICE = "10.96.0.1"
 """Where the API server is found from pods, as the Service `kubernetes`."""
+AUDIT_LOG = "audit.log"
+"""In the cluster's folder of logs: what ServiceAccounts asked of the API server, one JSON object a line."""
 _NO_PROXY = urllib.request.ProxyHandler({})
+# Only those of tests and sinks: Kubernetes' own controllers would drown them.
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "omitManagedFields": True},
+        {"level": "None"},
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,8 @@ class ControlPlane:
         certificate, key = self.authority.issue("kube-apiserver", names=list(dict.fromkeys(names)))
         to_kubelet, to_kubelet_key = self.authority.issue("kubelet-client", group="system:masters")
         front, front_key = self.authority.issue("front-proxy-client")
+        policy = self.folder / "audit-policy.json"
+        policy.write_text(json.dumps(_AUDIT_POLICY))
         options = {
             "etcd-servers": etcd,
             "bind-address": self.address,
@@ -113,6 +128,8 @@ class ControlPlane:
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
             "allow-privileged": "true",
+            "audit-policy-file": policy,
+            "audit-log-path": self.folder / "log" / AUDIT_LOG,
         }
         if self.address == LOOPBACK:
             # No pod looks for the Service `kubernetes`, and a loopback address may not stand in its endpoints.
@@ -126,6 +143,9 @@ class ControlPlane:
             "service-account-private-key-file": self.authority.token_key,
             "root-ca-file": self.authority.ca,
             "use-service-account-credentials": "true",
+            # A test that makes a thousand objects should not wait for the default of 20 requests a second.
+            "kube-api-qps": 200,
+            "kube-api-burst": 400,
             "cluster-signing-cert-file": self.authority.ca,
             "cluster-signing-key-file": self.authority.ca_key,
             # It makes the folder, by default one of the system's.

@@ -8,17 +8,22 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import kopf
+from prometheus_client import CollectorRegistry
 
 from s3sink_operator import logs
 from s3sink_operator.api import Api, ApiError
-from s3sink_operator.app import App
+from s3sink_operator.app import App, watches
 from s3sink_operator.crd.definition import GROUP, VERSION
-from s3sink_operator.health import serve
+from s3sink_operator.health import Pulse, serve
+from s3sink_operator.memory import keep_little
 from s3sink_operator.settings import Settings
 
-WAIT_FOR_DEFINITION = 5.0
+WAIT = 5.0
+"""Seconds between two looks for what the operator cannot begin without."""
+T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,14 +31,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if not given.image:
         parser.error("--image or S3SINK_IMAGE must name the image of drivers")
+    keep_little()
     logs.set_up()
     _allow_many_connections()
+    namespaces = tuple(name for name in given.namespaces.split(",") if name)
+    pulse, registry = Pulse(watches(namespaces), given.watch_dead_after), CollectorRegistry()
+    # Probes are answered from the start: an operator that waits for the server must not be killed for it.
+    server = serve(_address(parser, given.listen), registry, pulse)
     api = Api()
-    _wait_for_definition(api)
+    _wait_for(lambda: _is_defined(api), pulse)
     settings = Settings(
         image=given.image,
-        cluster=given.cluster_id or _cluster_id(api),
-        namespaces=tuple(name for name in given.namespaces.split(",") if name),
+        cluster=given.cluster_id or _wait_for(lambda: _cluster_id(api), pulse),
+        namespaces=namespaces,
         listen=_address(parser, given.listen),
         poll_every=given.poll_interval,
         figures_every=given.figures_interval,
@@ -43,10 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pull_policy=given.pull_policy,
         rolling=given.rolling,
         driver_port=given.driver_port,
+        watch_timeout=given.watch_timeout,
+        watch_dead_after=given.watch_dead_after,
+        resync_every=given.resync_interval,
         allow_unsafe_templates=given.allow_unsafe_templates,
     )
-    app = App(api, settings)
-    server = serve(settings.listen, app.metrics.registry, app.pulse)
+    app = App(api, settings, pulse, registry)
     try:
         kopf.run(
             registry=app.registry(),
@@ -54,11 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             standalone=True,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
-            stop_flag=app.broken,
+            stop_flag=app.over,
         )
     finally:
         server.shutdown()
-    return 1 if app.broken.is_set() else 0
+    return 1 if app.broken else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     flag("pull-policy", defaults.pull_policy, "imagePullPolicy of drivers and executors")
     flag("rolling", defaults.rolling, "drivers that a new version of the operator restarts at a time", int)
     flag("driver-port", defaults.driver_port, "port of drivers for /status, /metrics and /healthz", int)
+    flag("watch-timeout", defaults.watch_timeout, "seconds after which a watch begins anew", int)
+    flag("watch-dead-after", defaults.watch_dead_after, "seconds of silence of a watch that make /healthz fail", float)
+    flag("resync-interval", defaults.resync_every, "seconds between two comparisons with all there is", float)
     flag("allow-unsafe-templates", False, "true: podTemplate may change anything of a pod", _truth)
     return parser
 
@@ -105,19 +120,31 @@ def _address(parser: argparse.ArgumentParser, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _wait_for_definition(api: Api) -> None:
+def _wait_for(what: Callable[[], T | None], pulse: Pulse) -> T:
     while True:
+        pulse.begin()
         try:
-            if api.read(f"/apis/{GROUP}/{VERSION}") is not None:
-                return
-            logs.log.warning("the CustomResourceDefinition of S3Sink is not installed: waiting for it")
+            if (found := what()) is not None:
+                return found
         except ApiError as error:
             logs.log.warning("waiting for the API server", extra={"fields": {"error": str(error)}})
-        time.sleep(WAIT_FOR_DEFINITION)
+        time.sleep(WAIT)
+
+
+def _is_defined(api: Api) -> bool | None:
+    if api.read(f"/apis/{GROUP}/{VERSION}") is not None:
+        return True
+    logs.log.warning("the CustomResourceDefinition of S3Sink is not installed: waiting for it")
+    return None
 
 
 def _cluster_id(api: Api) -> str:
-    namespace = api.read("/api/v1/namespaces/kube-system")
+    try:
+        namespace = api.read("/api/v1/namespaces/kube-system")
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        raise SystemExit(f"name the cluster with --cluster-id: {error}") from error
     if namespace is None:
         raise SystemExit("there is no namespace kube-system: name the cluster with --cluster-id")
     return str(namespace["metadata"]["uid"])

@@ -4,6 +4,7 @@ is made for typed objects, while we apply documents."""
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,7 @@ GROUPS = {
     "S3Sink": ("/apis/s3sink.dev/v1alpha1", "s3sinks"),
 }
 _NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _PAGE = 500
 _TIMEOUT = urllib3.Timeout(connect=5.0, read=30.0)
 
@@ -84,7 +86,8 @@ class Api:
         query = {"labelSelector": selector, "limit": str(_PAGE)}
         while True:
             page = self._request("GET", f"{_path(kind, namespace)}?{urlencode(query)}", accept=_NAMES_ONLY)
-            for metadata in (item["metadata"] for item in page["items"]):
+            # An empty list of names is none at all.
+            for metadata in (item["metadata"] for item in page["items"] or ()):
                 found.append((metadata["namespace"], metadata["name"], metadata["uid"]))
             if not page["metadata"].get("continue"):
                 return found, int(page["metadata"]["resourceVersion"])
@@ -131,17 +134,29 @@ class Api:
             answer = self._pool.request(
                 method,
                 f"{self.configuration.host}{path}",
-                body=None if body is None else json.dumps(body),
+                body=None if body is None else _encoded(body),
                 headers=headers,
                 timeout=_TIMEOUT,
                 # A connection that the server closed meanwhile is not an error.
-                retries=urllib3.Retry(total=2, connect=2, read=1, status=0, redirect=0, backoff_factor=0.2),
+                retries=urllib3.Retry(
+                    total=2,
+                    connect=2,
+                    read=1,
+                    status=0,
+                    redirect=0,
+                    backoff_factor=0.2,
+                    # When to try again is for the caller to say: a thread that waits serves nobody.
+                    respect_retry_after_header=False,
+                ),
             )
         except urllib3.exceptions.HTTPError as error:
             raise ApiError(0, f"the API server does not answer: {error}") from error
         if answer.status >= 300:
             raise ApiError(answer.status, _message(answer.status, answer.data))
-        parsed: dict[str, Any] = json.loads(answer.data)
+        try:
+            parsed: dict[str, Any] = json.loads(answer.data)
+        except ValueError as error:
+            raise ApiError(0, f"the API server answers {method} {path} with something that is not JSON") from error
         return parsed
 
     def _credentials(self) -> dict[str, str]:
@@ -160,6 +175,12 @@ def _configuration() -> Any:
     except kubernetes.config.ConfigException:
         kubernetes.config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     return configuration
+
+
+def _encoded(body: Any) -> bytes:
+    """JSON that is YAML too, which the server takes an apply for: that knows no pairs of escapes for one character."""
+    text = json.dumps(body, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace")
 
 
 def _path(kind: str, namespace: str) -> str:

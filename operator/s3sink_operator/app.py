@@ -7,19 +7,20 @@ outlives the operator.
 from __future__ import annotations
 
 import asyncio
-import ctypes
+import contextlib
 import itertools
 import random
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import aiohttp
 import kopf
+from prometheus_client import CollectorRegistry
 
 from s3sink_operator.api import GROUPS, Api, ApiError
-from s3sink_operator.health import Pulse
+from s3sink_operator.health import Pulse, Watched
 from s3sink_operator.logs import log
+from s3sink_operator.memory import give_back
 from s3sink_operator.metrics import Metrics
 from s3sink_operator.model import MANAGED_LABEL, MANAGER, Key
 from s3sink_operator.poll import Poller
@@ -35,28 +36,48 @@ CHUNK = 100
 """Objects that are read at a time when the operator starts: as Python objects they are large."""
 QUIET, QUIET_AT_LAST = 0.5, 30.0
 """Seconds without news after which all that was there at the start is known; and how long that may take."""
-RESYNC = 600.0
-"""Seconds between two comparisons with what there is: a watch that was cut off for long does not tell what went."""
+TIDY = 60.0
+"""Seconds between two times that memory which is not needed any more is given back."""
+
+LATE = 10
+"""Seconds by which the end of a watch may be late before it is taken for lost, and begun again."""
+AFTER_LISTS = 2.0
+"""Seconds from the first watch that began anew to the comparison: most often all of them do."""
 
 Handler = Callable[..., Awaitable[None]]
 
 
+class Patience:
+    """Seconds between two tries of a watch that cannot begin. It never gives up: that is for /healthz to say."""
+
+    def __iter__(self) -> Iterator[float]:
+        return itertools.chain((1.0, 1.0, 2.0, 3.0, 5.0), itertools.repeat(10.0))
+
+
+def watches(namespaces: tuple[str, ...]) -> tuple[Watched, ...]:
+    """Every watch that there must be."""
+    return tuple(itertools.product(namespaces or ("",), (_plural(kind) for kind in (SINK, *CHILDREN))))
+
+
 class App:
-    def __init__(self, api: Api, settings: Settings) -> None:
+    def __init__(self, api: Api, settings: Settings, pulse: Pulse, registry: CollectorRegistry) -> None:
         self.settings = settings
         self.store = Store()
-        self.metrics = Metrics(self.store.statuses)
-        scopes, plurals = settings.namespaces or ("",), [_plural(kind) for kind in (SINK, *CHILDREN)]
-        self.pulse = Pulse(tuple(itertools.product(scopes, plurals)), settings.watch_dead_after)
+        self.metrics = Metrics(self.store.statuses, registry)
+        self.pulse = pulse
         self._api = api
         self._queue = WorkQueue(self.metrics.waited.observe)
         self._poller = Poller(self.store, settings, self._queue.add, self.metrics.poll_failures.inc)
         self._reconciler = Reconciler(api, self.store, self._poller, settings, self.metrics)
         self._failures: dict[Key, int] = {}
         self._news = 0.0
+        self._logins: list[float] = []
+        self._listed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.broken = threading.Event()
-        """Set when the operator cannot go on: the process must end, so that it is started again."""
+        self.over = asyncio.Event()
+        """Set when the process must end. Not a flag of threads: kopf would wait for it in a thread without end."""
+        self.broken = False
+        """Whether that is because it cannot go on, and must be started again."""
 
     def registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
@@ -71,10 +92,11 @@ class App:
     def kopf_settings(self) -> kopf.OperatorSettings:
         settings = kopf.OperatorSettings()
         settings.watching.server_timeout = self.settings.watch_timeout
-        settings.watching.client_timeout = self.settings.watch_timeout + 30
+        settings.watching.client_timeout = self.settings.watch_timeout + LATE
         settings.watching.connect_timeout = 10
         settings.watching.chunk_size = CHUNK
         settings.networking.request_timeout = 60
+        settings.networking.error_backoffs = Patience()
         # Kinds and namespaces are known: no right to list definitions or namespaces is needed.
         settings.scanning.disabled = True
         settings.posting.enabled = False
@@ -84,21 +106,30 @@ class App:
 
     async def _login(self, **kwargs: Any) -> kopf.AiohttpSession | None:
         """kopf's own credentials, in a session whose answers are the watches' pulse."""
+        await self._no_faster()
         info = kopf.login_via_client(**kwargs)
         if not isinstance(info, kopf.ConnectionInfo):
             return None
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
             headers=info.as_http_headers(),
-            trace_configs=[self.pulse.trace()],
+            trace_configs=[self.pulse.trace(self._listed.set)],
         )
         return kopf.AiohttpSession(
             server=info.server, default_namespace=info.default_namespace, aiohttp_session=session
         )
 
+    async def _no_faster(self) -> None:
+        """A server that refuses what it gave us itself is asked less and less often."""
+        now = asyncio.get_running_loop().time()
+        self._logins = [*(at for at in self._logins if now - at < LONGEST_WAIT), now]
+        if (times := len(self._logins)) > 1:
+            await asyncio.sleep(min(LONGEST_WAIT / 2, 2.0 ** (times - 3)))
+
     async def _start(self, **_: Any) -> None:
+        self.pulse.begin()
         self._task = asyncio.create_task(self._run(), name="run")
-        self._task.add_done_callback(self._over)
+        self._task.add_done_callback(self._ended)
         log.info("started", extra={"fields": {"namespaces": self.settings.namespaces or "all"}})
 
     async def _stop(self, **_: Any) -> None:
@@ -106,12 +137,14 @@ class App:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        self.over.set()
         log.info("stopped")
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
             log.error("broken", exc_info=error)
-            self.broken.set()
+            self.broken = True
+            self.over.set()
 
     def _handler(self, kind: str) -> Handler:
         async def told(event: kopf.RawEvent, **_: Any) -> None:
@@ -131,7 +164,7 @@ class App:
         log.info("watching", extra={"fields": {"sinks": len(self.store.sinks())}})
         workers = [self._work() for _ in range(self.settings.workers)]
         async with asyncio.TaskGroup() as tasks:
-            for job in (*workers, self._poller.run(), self._resync()):
+            for job in (*workers, self._poller.run(), self._resync(), self._tidy()):
                 tasks.create_task(job)
 
     async def _settle(self) -> None:
@@ -164,12 +197,19 @@ class App:
         log.warning("failed", exc_info=not isinstance(error, ApiError), extra={"fields": fields})
         self._queue.add_later(key, wait)
 
-    async def _resync(self) -> None:
+    async def _tidy(self) -> None:
         while True:
-            # What was read at the start is not needed any more, and the C library gives nothing back by itself.
-            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-                trim(0)
-            await asyncio.sleep(RESYNC)
+            await asyncio.sleep(TIDY)
+            give_back()
+
+    async def _resync(self) -> None:
+        """Now and then, and soon after a watch had to read everything anew: it does not tell what went meanwhile."""
+        self._listed.clear()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._listed.wait(), self.settings.resync_every)
+                await asyncio.sleep(AFTER_LISTS)
+            self._listed.clear()
             for kind in (SINK, *CHILDREN):
                 try:
                     for key in await asyncio.to_thread(self._gone, kind):

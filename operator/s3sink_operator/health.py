@@ -30,9 +30,13 @@ class Pulse:
         self._begun: set[Watched] = set()
         self._lock = threading.Lock()
 
+    def begin(self) -> None:
+        """The time that watches may be silent counts from now: there are none before the operator has what it needs."""
+        with self._lock:
+            self._heard = dict.fromkeys(self._heard, self._clock())
+
     def beat(self, path: str) -> None:
-        *before, plural = path.rstrip("/").split("/")
-        watch = (before[-1] if before[-2:-1] == ["namespaces"] else "", plural)
+        watch = _watched(path)
         with self._lock:
             if watch in self._heard:
                 self._heard[watch] = self._clock()
@@ -51,12 +55,16 @@ class Pulse:
         with self._lock:
             return len(self._begun) == len(self._heard)
 
-    def trace(self) -> aiohttp.TraceConfig:
-        """Beats with every answer to a watch and with everything that arrives on it."""
+    def trace(self, listed: Callable[[], None] = lambda: None) -> aiohttp.TraceConfig:
+        """Beats with every answer to a watch and with everything that arrives on it. Tells of lists, too."""
 
         async def answered(_session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
-            if params.url.query.get("watch") == "true" and params.response.status == 200:
+            if params.response.status != 200:
+                return
+            if params.url.query.get("watch") == "true":
                 self.beat(params.url.path)
+            elif _watched(params.url.path) in self._heard:
+                listed()
 
         async def received(
             _session: object, _context: object, params: aiohttp.TraceResponseChunkReceivedParams
@@ -68,6 +76,11 @@ class Pulse:
         config.on_request_end.append(answered)
         config.on_response_chunk_received.append(received)
         return config
+
+
+def _watched(path: str) -> Watched:
+    *before, plural = path.rstrip("/").split("/")
+    return (before[-1] if before[-2:-1] == ["namespaces"] else "", plural)
 
 
 def serve(address: tuple[str, int], registry: CollectorRegistry, pulse: Pulse) -> ThreadingHTTPServer:

@@ -21,8 +21,7 @@ _WAITS = (0.005, 0.025, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 120.0)
 
 
 class Metrics:
-    def __init__(self, statuses: Statuses) -> None:
-        self.registry = registry = CollectorRegistry()
+    def __init__(self, statuses: Statuses, registry: CollectorRegistry) -> None:
         self.reconciles = Counter(
             "s3sink_operator_reconciles", "Looks at a sink, by outcome.", ["outcome"], registry=registry
         )

@@ -158,7 +158,9 @@ class Poller:
 
     async def _question(self, session: aiohttp.ClientSession, pod: Pod, before: Heard) -> Heard:
         headers = {"Accept": "application/json"} | ({"If-None-Match": before.tag} if before.tag else {})
-        async with session.get(f"http://{_host(pod.ip)}:{self.settings.driver_port}/status", headers=headers) as answer:
+        url = f"http://{_host(pod.ip)}:{self.settings.driver_port}/status"
+        # A driver must not send the operator elsewhere.
+        async with session.get(url, headers=headers, allow_redirects=False) as answer:
             now = datetime.now(UTC)
             if answer.status == 304 and before.report is not None:
                 return replace(before, problem="", report=replace(before.report, heard=now, changed=now))

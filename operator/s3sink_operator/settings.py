@@ -27,6 +27,8 @@ class Settings:
     """Seconds after which the API server ends a watch, so that a new one proves that watching works."""
     watch_dead_after: float = 180.0
     """Seconds without any sign of life from a watch after which the operator calls itself dead."""
+    resync_every: float = 600.0
+    """Seconds between two comparisons with what there is: a watch that was cut off for long does not tell what went."""
     workers: int = 4
     """Sinks that are reconciled at the same time."""
     grace: int = 60

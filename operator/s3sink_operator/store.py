@@ -16,6 +16,7 @@ from s3sink_operator.facts import child_from, pod_from, resource_from
 from s3sink_operator.model import SINK_LABEL, Child, Document, Key, Pod, Resource
 
 SINK, POD = "S3Sink", "Pod"
+_REMEMBERED = 1000
 _UNREAD = ("managedFields", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -45,6 +46,8 @@ class Store:
 
     _held: dict[Key, dict[Place, _Held]] = field(default_factory=dict)
     _where: dict[Place, Key] = field(default_factory=dict)
+    _gone: dict[str, int] = field(default_factory=dict)
+    """The last of what was deleted: an answer to a write of ours from before that may come later."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put(self, kind: str, document: Document, key: Key | None = None) -> Key | None:
@@ -55,12 +58,13 @@ class Store:
             key = key or _owner(kind, document) or self._where.get(place)
             if key is None:
                 return None
-            held, version = self._held.setdefault(key, {}), _version(metadata)
-            known = held.get(place)
+            known, version = self._held.get(key, {}).get(place), _version(metadata)
             if known is not None and known.uid == metadata["uid"] and version <= known.version:
                 return None
+            if version <= self._gone.get(metadata["uid"], -1):
+                return None
             content = pod_from(document) if kind == POD else _compact(document)
-            held[place] = _Held(version, metadata["uid"], content)
+            self._held.setdefault(key, {})[place] = _Held(version, metadata["uid"], content)
             self._where[place] = key
             return key
 
@@ -69,6 +73,9 @@ class Store:
         metadata = document["metadata"]
         place = (kind, metadata["namespace"], metadata["name"])
         with self._lock:
+            self._gone[metadata["uid"]] = _version(metadata)
+            if len(self._gone) > _REMEMBERED:
+                del self._gone[next(iter(self._gone))]
             known = self._known(place)
             if known is None or known.uid != metadata["uid"]:
                 return None

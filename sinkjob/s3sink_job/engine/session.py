@@ -38,9 +38,7 @@ FIXED = {
     "spark.sql.artifact.isolation.enabled": "false",
 }
 # The space for new objects is fixed: left to itself it grows for hours, and is as quick with this.
-JAVA_OPTIONS = (
-    "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2 -XX:NewSize=128m -XX:MaxNewSize=128m"
-)
+JAVA_OPTIONS = "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2 -XX:NewSize=128m -XX:MaxNewSize=128m"
 
 
 def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSession:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import json
+import socket
 from http.server import ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from e2e.chain.sinks import Namespace, until
+from e2e.chain.sinks import until
+from e2e.parts.processes import free_ports
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.report.server import serve
+from tests.apiserver.operator.places import Place
 
-PORT = 8080
+(PORT,) = free_ports(1)
+"""One for all of them: each has an address of its own."""
 _addresses = itertools.count(2)
 
 
 class Driver:
     """`with Driver(namespace, "orders") as driver`: takes the sink's pending pod and makes it look alive."""
 
-    def __init__(self, namespace: Namespace, sink: str) -> None:
+    def __init__(self, namespace: Place, sink: str) -> None:
         self._namespace, self._sink = namespace, sink
         self.address = f"127.0.1.{next(_addresses)}"
         self.reporter = Reporter()
         self._server: ThreadingHTTPServer | None = None
+        self._connections: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         pods = until("a pod", lambda: self._namespace.pods(self._sink))
@@ -41,20 +46,29 @@ class Driver:
         self.fall_silent()
 
     def answer(self) -> None:
-        self._server = serve(self.reporter, (self.address, PORT), lambda: True)
+        server = self._server = serve(self.reporter, (self.address, PORT), lambda: True)
+        accept = server.get_request
+
+        def accepted() -> tuple[socket.socket, Any]:
+            connection, address = accept()
+            self._connections.append(connection)
+            return connection, address
+
+        server.get_request = accepted  # type: ignore[method-assign]
 
     def fall_silent(self) -> None:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
+        # The operator keeps its connections, and threads go on serving them.
+        while self._connections:
+            with contextlib.suppress(OSError):
+                self._connections.pop().shutdown(socket.SHUT_RDWR)
 
     def shows(self, *, ready: bool, state: dict[str, Any], phase: str = "Running", **more: Any) -> None:
         """Writes what a kubelet would write."""
         container = {"name": "driver", "ready": ready, "started": ready, "image": "x", "imageID": "x"}
         container |= {"restartCount": 0, "state": state, **more}
         status = {"phase": phase, "podIP": self.address, "podIPs": [{"ip": self.address}]}
-        patch = {"status": status | {"containerStatuses": [container]}}
-        self._namespace.kubectl(
-            *("patch", "pod", self.pod, "--subresource=status", "--type=merge"), "--patch", json.dumps(patch)
-        )
+        self._namespace.change("pod", f"{self.pod}/status", {"status": status | {"containerStatuses": [container]}})

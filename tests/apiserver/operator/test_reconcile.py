@@ -2,57 +2,34 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
-import pytest
-import yaml
-
-from e2e.chain.apiserver.drivers import Driver
-from e2e.chain.apiserver.operating import Operator
-from e2e.chain.sinks import Namespace, until
+from e2e.chain.sinks import until
 from e2e.cluster import ClusterFailed
-
-SPEC: dict[str, Any] = {
-    "source": {"bootstrapServers": "kafka:9092", "topics": ["orders"]},
-    "destination": {"bucket": "lake", "credentials": {"secretRef": {"name": "s3"}}},
-    "format": {"type": "Json"},
-}
+from e2e.cluster.client import NAMESPACES
+from e2e.standin import Operator
+from tests.apiserver.operator.drivers import Driver
+from tests.apiserver.operator.places import Place, sink
 
 
-def sink(**spec: Any) -> dict[str, Any]:
-    metadata = {"name": "orders", "labels": {"app.kubernetes.io/instance": "argo"}, "annotations": {"team": "data"}}
-    return {
-        "apiVersion": "s3sink.dev/v1alpha1",
-        "kind": "S3Sink",
-        "metadata": metadata,
-        "spec": {**SPEC, **spec},
-    }
-
-
-def deployment(namespace: Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = until("the Deployment", lambda: namespace.get("deployment", "orders-s3sink"))
-    return found
-
-
-def test_a_sink_gets_its_children_within_seconds(namespace: Namespace, operator: Operator) -> None:
+def test_a_sink_gets_its_children_within_seconds(namespace: Place, operator: Operator) -> None:
     began = time.monotonic()
     namespace.apply(sink())
-    found = deployment(namespace)
+    found = namespace.deployment()
     assert time.monotonic() - began < 10
     assert found["metadata"]["labels"].get("app.kubernetes.io/instance") is None
     assert "team" not in found["metadata"]["annotations"]
-    manifest = yaml.safe_load((namespace.get("configmap", "orders-s3sink") or {})["data"]["sink.yaml"])
+    manifest = namespace.manifest()
     assert manifest["spec"]["source"]["topics"] == ["orders"]
     until("a pod", lambda: namespace.pods("orders"))
     assert namespace.until_reason("orders", "Ready", "Starting")
 
 
 def test_cluster_mode_gets_its_rights_though_the_operator_may_not_escalate(
-    namespace: Namespace, operator: Operator
+    namespace: Place, operator: Operator
 ) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
-    deployment(namespace)
+    namespace.deployment()
     account = f"--as=system:serviceaccount:{namespace.name}:orders-s3sink"
 
     def may(verb: str, kind: str, who: str = account) -> bool:
@@ -71,9 +48,9 @@ def test_cluster_mode_gets_its_rights_though_the_operator_may_not_escalate(
     until("the account to go", lambda: not namespace.get("serviceaccount", "orders-s3sink-executor"))
 
 
-def test_a_changed_spec_rolls_the_driver(namespace: Namespace, operator: Operator) -> None:
+def test_a_changed_spec_rolls_the_driver(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink())
-    before = deployment(namespace)
+    before = namespace.deployment()
     (pod,) = until("a pod", lambda: namespace.pods("orders"))
     namespace.patch("orders", {"flush": {"records": 7}})
 
@@ -82,21 +59,21 @@ def test_a_changed_spec_rolls_the_driver(namespace: Namespace, operator: Operato
         return len(pods) == 1 and pods[0]["metadata"]["name"] != pod["metadata"]["name"]
 
     until("another pod", rolled)
-    assert deployment(namespace)["metadata"]["generation"] > before["metadata"]["generation"]
-    data = (namespace.get("configmap", "orders-s3sink") or {})["data"]["sink.yaml"]
-    assert yaml.safe_load(data)["spec"]["flush"]["records"] == 7
+    assert namespace.deployment()["metadata"]["generation"] > before["metadata"]["generation"]
+    data = namespace.manifest()
+    assert data["spec"]["flush"]["records"] == 7
 
 
-def test_drift_is_put_right(namespace: Namespace, operator: Operator) -> None:
+def test_drift_is_put_right(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink())
-    deployment(namespace)
-    namespace.kubectl("scale", "deployment", "orders-s3sink", "--replicas=3")
-    until("one replica again", lambda: deployment(namespace)["spec"]["replicas"] == 1)
-    namespace.kubectl("delete", "deployment", "orders-s3sink")
-    deployment(namespace)
+    namespace.deployment()
+    namespace.change("deployment", "orders-s3sink", {"spec": {"replicas": 3}})
+    until("one replica again", lambda: namespace.deployment()["spec"]["replicas"] == 1)
+    namespace.delete("deployment", "orders-s3sink")
+    namespace.deployment()
 
 
-def test_stopped_paused_and_running(namespace: Namespace, operator: Operator) -> None:
+def test_stopped_paused_and_running(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink())
     until("a pod", lambda: namespace.pods("orders"))
     namespace.patch("orders", {"state": "Stopped"})
@@ -105,15 +82,15 @@ def test_stopped_paused_and_running(namespace: Namespace, operator: Operator) ->
     namespace.until_reason("orders", "Ready", "Stopped")
     assert namespace.status("orders")["phase"] == "Stopped"
     namespace.patch("orders", {"state": "Paused"})
-    deployment(namespace)
-    data = (namespace.get("configmap", "orders-s3sink") or {})["data"]["sink.yaml"]
-    assert yaml.safe_load(data)["spec"]["state"] == "Paused"
+    namespace.deployment()
+    data = namespace.manifest()
+    assert data["spec"]["state"] == "Paused"
     with Driver(namespace, "orders") as driver:
         driver.reporter.phase("Paused", "spec.state is Paused")
         namespace.until_reason("orders", "Ready", "Paused")
 
 
-def test_once_is_a_job_whose_last_words_stay(namespace: Namespace, operator: Operator) -> None:
+def test_once_is_a_job_whose_last_words_stay(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(run="Once"))
     until("a Job", lambda: namespace.get("job", "orders-s3sink"))
     with Driver(namespace, "orders") as driver:
@@ -135,7 +112,7 @@ def test_once_is_a_job_whose_last_words_stay(namespace: Namespace, operator: Ope
     until("another Job", another)
 
 
-def test_a_failed_run_says_why_and_is_not_tried_again(namespace: Namespace, operator: Operator) -> None:
+def test_a_failed_run_says_why_and_is_not_tried_again(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(run="Once"))
     until("a Job", lambda: namespace.get("job", "orders-s3sink"))
     with Driver(namespace, "orders") as driver:
@@ -148,7 +125,7 @@ def test_a_failed_run_says_why_and_is_not_tried_again(namespace: Namespace, oper
     assert len(namespace.objects("pods")) == 1
 
 
-def test_the_report_becomes_the_status_and_its_silence_too(namespace: Namespace, operator: Operator) -> None:
+def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink())
     with Driver(namespace, "orders") as driver:
         namespace.until_ready("orders")
@@ -163,128 +140,105 @@ def test_the_report_becomes_the_status_and_its_silence_too(namespace: Namespace,
         assert operator.metric("s3sink_operator_status_poll_failures_total") > 0
         driver.answer()
         namespace.until_ready("orders", 20)
-    reasons = {e["reason"] for e in namespace.objects("events") if e["involvedObject"]["kind"] == "S3Sink"}
-    assert {"Running", "AccessDenied", "NoReport"} <= reasons
+    assert {"Running", "AccessDenied", "NoReport"} <= namespace.events("orders")
 
 
-def test_nothing_is_written_at_idle(namespace: Namespace, tmp_path: Path) -> None:
-    operator = Operator(namespace.cluster, tmp_path, "--namespaces", namespace.name)
-    operator.start()
+def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink())
-    with Driver(namespace, "orders"):
-        namespace.until_ready("orders")
+
+    def done() -> tuple[float, float, str]:
+        counts = (operator.metric(f"s3sink_operator_{what}_total") for what in ("reconciles", "writes"))
+        return *counts, (namespace.get("s3sink", "orders") or {})["metadata"]["resourceVersion"]
+
+    def at_rest() -> bool:
+        before = done()
         time.sleep(3)
-        writes = operator.metric("s3sink_operator_writes_total")
-        version = (namespace.get("s3sink", "orders") or {})["metadata"]["resourceVersion"]
-        looks = operator.metric("s3sink_operator_reconciles_total")
-        time.sleep(6)
-        assert operator.metric("s3sink_operator_reconciles_total") >= looks + 3
-        assert operator.metric("s3sink_operator_writes_total") == writes
-        assert (namespace.get("s3sink", "orders") or {})["metadata"]["resourceVersion"] == version
-    operator.stop()
+        return done() == before
+
+    with Driver(namespace, "orders") as driver:
+        namespace.until_ready("orders")
+        until("rest", at_rest)
+        before = done()
+        time.sleep(5)
+        assert done() == before
+        # It was asked all the time.
+        driver.reporter.phase("Degraded", "something happened")
+        namespace.until_reason("orders", "Ready", "Degraded", 5)
 
 
-def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Namespace, operator: Operator) -> None:
+def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(format={"type": "Orc"}, nullValues="Skip"))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
     assert "spec.format.type: Orc is not built yet" in message
     assert "spec.nullValues: Skip is not built yet" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
-    deployment(namespace)
+    namespace.deployment()
     namespace.until_reason("orders", "Accepted", "Valid")
 
 
-def test_an_object_of_somebody_else_stays_theirs(namespace: Namespace, operator: Operator) -> None:
-    namespace.kubectl("create", "configmap", "orders-s3sink", "--from-literal=mine=yes")
+def test_an_object_of_somebody_else_stays_theirs(namespace: Place, operator: Operator) -> None:
+    namespace.client.post(namespace.path("configmap"), {"metadata": {"name": "orders-s3sink"}, "data": {"mine": "yes"}})
     namespace.apply(sink())
     assert "ConfigMap orders-s3sink" in namespace.until_reason("orders", "Ready", "NameTaken")
     assert (namespace.get("configmap", "orders-s3sink") or {})["data"] == {"mine": "yes"}
-    namespace.kubectl("delete", "configmap", "orders-s3sink")
-    deployment(namespace)
+    namespace.delete("configmap", "orders-s3sink")
+    namespace.deployment()
 
 
-def test_what_the_server_refuses_is_said(namespace: Namespace, operator: Operator) -> None:
+def test_what_the_server_refuses_is_said(namespace: Place, operator: Operator) -> None:
     template = {"spec": {"tolerations": [{"operator": "Nonsense"}]}}
     namespace.apply(sink(spark={"driver": {"podTemplate": template}}))
     assert "Nonsense" in namespace.until_reason("orders", "Ready", "Refused")
     namespace.apply(sink())
-    deployment(namespace)
+    namespace.deployment()
     namespace.until_reason("orders", "Ready", "Starting")
 
 
-def test_a_quota_that_forbids_the_pod_is_said(namespace: Namespace, operator: Operator) -> None:
+def test_a_quota_that_forbids_the_pod_is_said(namespace: Place, operator: Operator) -> None:
     namespace.kubectl("create", "quota", "none", "--hard=pods=0")
     time.sleep(1)
     namespace.apply(sink())
     assert "exceeded quota" in namespace.until_reason("orders", "Ready", "FailedCreate")
 
 
-def test_executors_are_scaled_with_kubectl(namespace: Namespace, operator: Operator) -> None:
+def test_executors_are_scaled_with_kubectl(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
-    deployment(namespace)
+    namespace.deployment()
     namespace.kubectl("scale", "s3sink", "orders", "--replicas=5")
     assert (namespace.get("s3sink", "orders") or {})["spec"]["spark"]["executor"]["instances"] == 5
 
 
-def test_the_operator_has_no_finalizer_and_does_nothing_it_may_not(namespace: Namespace, operator: Operator) -> None:
+def test_the_operator_has_no_finalizer_and_does_nothing_it_may_not(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
-    deployment(namespace)
+    namespace.deployment()
     with Driver(namespace, "orders"):
         namespace.until_ready("orders")
         found = namespace.get("s3sink", "orders") or {}
         assert "finalizers" not in found["metadata"]
         assert not [key for key in found["metadata"]["annotations"] if "kopf" in key]
-    namespace.kubectl("delete", "s3sink", "orders", "--timeout=20s")
+    namespace.delete("s3sink", "orders")
     until("nothing to be left", lambda: not namespace.left_behind())
     assert operator.get("/healthz") == (200, "ok\n")
     assert '"status": 403' not in operator.log
     assert "is forbidden" not in operator.log.replace("is forbidden: exceeded", "")
 
 
-def test_delete_leaves_nothing_even_without_the_operator(namespace: Namespace, own_operator: Operator) -> None:
-    own_operator.start()
-    namespace.apply(sink(spark={"mode": "Cluster"}))
-    until("a pod", lambda: namespace.pods("orders"))
-    own_operator.kill()
-    namespace.kubectl("delete", "s3sink", "orders", "--timeout=20s")
-    until("nothing to be left", lambda: not namespace.left_behind())
-
-
-def test_a_namespace_goes_even_without_the_operator(namespace: Namespace, own_operator: Operator) -> None:
-    own_operator.start()
-    namespace.apply(sink())
-    until("a pod", lambda: namespace.pods("orders"))
-    own_operator.kill()
-    namespace.cluster.kubectl("delete", "namespace", namespace.name, "--timeout=60s")
-    namespace.cluster.kubectl("create", "namespace", namespace.name)
-
-
-def test_what_happened_while_it_was_away_is_made_up_for(namespace: Namespace, own_operator: Operator) -> None:
-    own_operator.start()
-    namespace.apply(sink())
-    deployment(namespace)
-    own_operator.kill()
-    namespace.patch("orders", {"state": "Stopped"})
-    own_operator.start()
-    until("no Deployment", lambda: not namespace.get("deployment", "orders-s3sink"))
-
-
-def test_it_stops_when_told(namespace: Namespace, own_operator: Operator) -> None:
-    own_operator.start()
-    began = time.monotonic()
-    own_operator.stop()
-    assert time.monotonic() - began < 8
-    assert not own_operator.alive
-
-
-@pytest.mark.parametrize("body", [b"not json", b"[]", b"{}", b'{"phase": 5, "conditions": "x"}'])
-def test_a_driver_that_talks_nonsense_harms_nobody_else(
-    namespace: Namespace, operator: Operator, body: bytes, monkeypatch: pytest.MonkeyPatch
+def test_without_the_operator_deleting_leaves_nothing_and_the_next_one_makes_up_for_the_rest(
+    namespace: Place, new_place: Callable[[], Place], own_operator: Operator
 ) -> None:
-    namespace.apply(sink())
-    with Driver(namespace, "orders") as driver:
-        namespace.until_ready("orders")
-        lie: Any = json.loads(body) if body[:1] in b"[{" else 5
-        monkeypatch.setattr(driver.reporter, "status", lambda: lie)
-        assert "report" in namespace.until_reason("orders", "Ready", "NoReport", 20)
+    other = new_place()
+    own_operator.start("--namespaces", f"{namespace.name},{other.name}")
+    namespace.apply(sink(spark={"mode": "Cluster"}), sink("later"))
+    other.apply(sink())
+    for place, name in ((namespace, "orders"), (namespace, "later"), (other, "orders")):
+        until("a pod", lambda: place.pods(name))  # noqa: B023 - called at once
+    own_operator.kill()
+    namespace.patch("later", {"state": "Stopped"})
+    namespace.delete("s3sink", "orders")
+    other.remove()
+    until("nothing to be left", lambda: not [left for left in namespace.left_behind() if "orders" in left])
+    until("the namespace to be gone", lambda: not namespace.client.exists(f"{NAMESPACES}/{other.name}"))
+    other.client.post(NAMESPACES, {"metadata": {"name": other.name}})
+    own_operator.start()
+    until("no Deployment", lambda: not namespace.get("deployment", "later-s3sink"))

@@ -1,0 +1,233 @@
+"""A node without a kubelet: it says that every driver's pod runs, and answers `/status` in the driver's place.
+
+Each pod gets an address of its own from 127.0.0.0/8. One socket listens on all of them; the address that was
+called tells which pod is meant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import urllib3
+
+from e2e.cluster.client import Client, Document, Refused
+
+PODS = "/api/v1/pods"
+OURS = "app.kubernetes.io/managed-by=s3sink-operator"
+SINK, ROLE = "s3sink.dev/sink", "s3sink.dev/role"
+PATCHERS = 4
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+"""What a driver does when it is asked for its status, instead of answering well."""
+Place = tuple[str, str]
+"""Namespace and name of a sink."""
+
+
+def report(generation: int = 1, **changes: Any) -> Document:
+    """That of a driver that has nothing to do, as the real one words it."""
+    moment = "2026-11-16T11:00:00Z"
+    words = {
+        "Ready": ("Running", "the driver runs"),
+        "LastFlushSucceeded": ("Succeeded", "no failure since"),
+        "ExactlyOnce": ("ConditionalWrites", "the store's conditional writes work"),
+        "CaughtUp": ("Level", "everything in Kafka is in the bucket"),
+    }
+    conditions = [
+        {"type": kind, "status": "True", "reason": reason, "message": message}
+        | {"lastTransitionTime": moment, "observedGeneration": generation}
+        for kind, (reason, message) in words.items()
+    ]
+    offsets = [{"topic": "orders", "partition": n, "committed": 5000, "end": 5000, "lag": 0} for n in range(12)]
+    return {
+        "observedGeneration": generation,
+        "phase": "Running",
+        "conditions": conditions,
+        "flush": {"lastTime": moment, "lastReason": "Interval", "records": 12000, "totalRecords": 60000},
+        "retry": {"attempts": 0, "skippedRecords": 0},
+        "lag": {"records": 0, "recordsToHighWatermark": 0, "seconds": 0.0},
+        "offsets": offsets,
+        "gaps": {"count": 0, "records": 0, "recent": []},
+        "driver": {"epoch": 1},
+    } | changes
+
+
+@dataclass
+class StandInNode:
+    """`with StandInNode(kubeconfig) as node:`. Give `node.port` to the operator as the port of drivers."""
+
+    kubeconfig: Path
+    reports: dict[Place, Document] = field(default_factory=dict)
+    """What single drivers report instead of `report()`."""
+    answers: dict[Place, Answer] = field(default_factory=dict)
+    starts: bool = True
+    """Whether pods start now; those of the meantime start when it is true again."""
+    _addresses: dict[str, Place] = field(default_factory=dict)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _work: queue.Queue[Document] = field(default_factory=queue.Queue)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _errors: list[Exception] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self._client = Client.of(self.kubeconfig)
+        self._server = _Server(("0.0.0.0", 0), self._handler())  # noqa: S104 - all of 127.0.0.0/8
+        jobs = [self._server.serve_forever, self._watch, *[self._patch] * PATCHERS]
+        self._threads = [threading.Thread(target=job, name="stand-in", daemon=True) for job in jobs]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._client.close()
+        if error is None and self._errors:
+            raise self._errors[0]
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def status(self, namespace: str, pod: str, **fields: Any) -> None:
+        """Says something else about a pod."""
+        self._client.patch(f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": fields})
+
+    def end(self, namespace: str, pod: str, code: int, message: str = "") -> None:
+        """The pod of a run ends, and leaves this message."""
+        now = _now()
+        ended = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message}
+        ended |= {"startedAt": now, "finishedAt": now}
+        container = _container("driver", ready=False) | {"state": {"terminated": ended}}
+        phase = "Succeeded" if code == 0 else "Failed"
+        self.status(namespace, pod, phase=phase, containerStatuses=[container])
+
+    def _watch(self) -> None:
+        version = ""
+        while not self._over.is_set():
+            try:
+                if not version:
+                    listed = self._client.get(PODS, labelSelector=OURS)
+                    version = listed["metadata"]["resourceVersion"]
+                    for pod in listed["items"]:
+                        if pod["status"]["phase"] == "Pending":
+                            self._work.put(pod)
+                for event in self._client.watch(PODS, labelSelector=OURS, resourceVersion=version, timeoutSeconds="5"):
+                    if event["type"] == "ERROR":
+                        version = ""
+                        break
+                    version = event["object"]["metadata"]["resourceVersion"]
+                    if event["type"] == "ADDED":
+                        self._work.put(event["object"])
+            except (urllib3.exceptions.HTTPError, OSError, Refused) as error:
+                # The server may be restarted under us.
+                if isinstance(error, Refused) and error.code < 500:
+                    self._errors.append(error)
+                    raise
+                version = ""
+                time.sleep(0.5)
+            except Exception as error:
+                self._errors.append(error)
+                raise
+
+    def _patch(self) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(queue.Empty):
+                pod = self._work.get(timeout=0.5)
+                if "deletionTimestamp" in pod["metadata"]:
+                    continue
+                if not self.starts or not self._start(pod):
+                    self._work.put(pod)
+                    time.sleep(0.1)
+
+    def _start(self, pod: Document) -> bool:
+        """Whether there is nothing left to do."""
+        metadata = pod["metadata"]
+        number = next(self._numbers)
+        address = f"127.{1 + number // 65025 % 250}.{number // 255 % 255}.{1 + number % 255 % 254}"
+        self._addresses[address] = (metadata["namespace"], metadata["labels"][SINK])
+        status = {
+            "phase": "Running",
+            "podIP": address,
+            "podIPs": [{"ip": address}],
+            "startTime": _now(),
+            "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready", "ContainersReady")],
+            "containerStatuses": [_container(c["name"], ready=True) for c in pod["spec"]["containers"]],
+        }
+        try:
+            self.status(metadata["namespace"], metadata["name"], **status)
+        except urllib3.exceptions.HTTPError:
+            # The server may be restarted under us.
+            return False
+        except Refused as refused:
+            if refused.code != 404:
+                self._errors.append(refused)
+        return True
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        node = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                place = node._addresses.get(self.connection.getsockname()[0], ("", ""))
+                node.answers.get(place, node._well)(self)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Nobody reads it."""
+
+        return Handler
+
+    def _well(self, handler: BaseHTTPRequestHandler) -> None:
+        place = self._addresses.get(handler.connection.getsockname()[0], ("", ""))
+        document = self.reports.get(place) or report()
+        content = json.dumps(document)
+        tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
+        if handler.headers.get("If-None-Match") == tag:
+            handler.send_response(304)
+            handler.end_headers()
+            return
+        body = json.dumps({**document, "reportedAt": _now()}).encode()
+        handler.send_response(200)
+        handler.send_header("ETag", tag)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """An operator that lost its patience, or was killed, is nobody's error."""
+
+
+def _container(name: str, *, ready: bool) -> Document:
+    return {
+        "name": name,
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+        "image": "stand-in",
+        "imageID": "stand-in",
+        "state": {"running": {"startedAt": _now()}},
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,184 @@
+"""The operator as a program: what it measures, how it starts, stops, comes in two, and brings a new version in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from e2e.chain.sinks import until
+from e2e.cluster import BareCluster
+from e2e.cluster.client import CRDS, Client
+from e2e.standin import Operator, StandInNode, report
+from tests.apiserver.conftest import DEFINITION, install
+from tests.apiserver.operator.conftest import QUICK
+from tests.apiserver.operator.places import CHILDREN, Place, sink
+
+ROLLING = 3
+SINKS = [f"orders-{number}" for number in range(8)]
+Start = Callable[..., Operator]
+
+
+@pytest.fixture
+def start(namespace: Place, node: StandInNode, tmp_path: Path) -> Iterator[Start]:
+    """Starts operators for the namespace of the test."""
+    made: list[Operator] = []
+
+    def new(*flags: str) -> Operator:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        flags = (*QUICK, "--driver-port", str(node.port), "--namespaces", namespace.name, *flags)
+        made.append(Operator(namespace.cluster, folder, *flags))
+        made[-1].start()
+        return made[-1]
+
+    yield new
+    for operator in made:
+        operator.stop()
+
+
+def ready(namespace: Place) -> dict[str, str]:
+    """The images of the drivers that are ready, by sink."""
+    found = {}
+    for pod in namespace.objects("pods"):
+        states = pod["status"].get("containerStatuses") or [{}]
+        if states[0].get("ready") and "deletionTimestamp" not in pod["metadata"]:
+            found[pod["metadata"]["labels"]["s3sink.dev/sink"]] = pod["spec"]["containers"][0]["image"]
+    return found
+
+
+def test_the_measures_are_true(namespace: Place, node: StandInNode, start: Start) -> None:
+    operator = start()
+    node.reports[namespace.name, "behind"] = report(
+        lag={"records": 42, "seconds": 1.5},
+        flush={"lastTime": "2026-11-16T12:00:00Z"},
+        retry={"attempts": 3},
+    )
+    node.answers[namespace.name, "mute"] = lambda handler: handler.connection.close()
+    namespace.apply(sink(), sink("behind"), sink("mute"), sink("wrong", format={"type": "Orc"}))
+    namespace.apply(sink("stopped", state="Stopped"))
+    namespace.until_served()
+    namespace.until_served("behind")
+    namespace.until_reason("mute", "Ready", "NoReport")
+    namespace.until_reason("stopped", "Ready", "Stopped")
+    namespace.until_reason("wrong", "Accepted", "InvalidSpec")
+
+    def of(name: str, sink: str) -> float:
+        return operator.metric(f"s3sink_operator_sink_{name}", namespace=namespace.name, sink=sink)
+
+    until("the measures to be those of the status", lambda: of("lag_records", "behind") == 42, 5)
+    assert of("lag_seconds", "behind") == 1.5
+    assert of("last_flush_timestamp_seconds", "behind") == 1794830400
+    assert of("retry_attempts", "behind") == 3
+    assert [of("ready", name) for name in ("orders", "behind", "mute", "wrong", "stopped")] == [1, 1, -1, 0, 0]
+    phases = {"Running": 2, "Degraded": 1, "Failed": 1, "Stopped": 1, "Pending": 0, "Completed": 0}
+    assert {phase: operator.metric("s3sink_operator_sinks", phase=phase) for phase in phases} == phases
+    assert operator.metric("s3sink_operator_status_poll_failures_total") > 0
+    looks = operator.metric("s3sink_operator_reconciles_total", outcome="ok")
+    assert looks >= 5
+    assert operator.metric("s3sink_operator_reconciles_total", outcome="error") == 0
+    assert operator.metric("s3sink_operator_reconcile_seconds_count") >= looks
+    assert operator.metric("s3sink_operator_queue_seconds_count") >= looks
+    namespace.delete("s3sink", "behind")
+    until("it to be forgotten", lambda: 'sink="behind"' not in operator.get("/metrics")[1])
+
+
+def test_it_stops_in_the_middle_of_work_and_the_next_one_goes_on(
+    namespace: Place, node: StandInNode, start: Start
+) -> None:
+    operator, names = start(), SINKS[:4]
+    namespace.apply(*(sink(name, spark={"mode": "Cluster"}) for name in names))
+    until("the first child", lambda: namespace.objects("configmap", "s3sink.dev/sink"), every=0.01)
+    began = time.monotonic()
+    os.kill(operator.pid, signal.SIGTERM)
+    until("it to end", lambda: not operator.alive, 10, every=0.02)
+    assert operator.code == 0
+    assert time.monotonic() - began < 5
+    assert "Traceback" not in operator.log
+    start()
+    for name in names:
+        namespace.until_served(name)
+
+
+def test_without_the_definition_it_waits_and_probes_let_it(
+    cluster: BareCluster, api: Client, granted: BareCluster, tmp_path: Path
+) -> None:
+    definition = yaml.safe_load(DEFINITION.read_text())
+    operator = Operator(cluster, tmp_path, *QUICK, "--watch-dead-after", "2")
+    try:
+        api.delete(f"{CRDS}/{definition['metadata']['name']}")
+        until("it to be gone", lambda: not api.exists(f"{CRDS}/{definition['metadata']['name']}"))
+        operator.launch()
+        until("it to say so", lambda: "is not installed: waiting for it" in operator.log)
+        assert operator.get("/healthz") == (200, "ok\n")
+        assert operator.get("/readyz")[0] == 503
+    finally:
+        install(api, definition)
+        until("it to begin", lambda: operator.get("/readyz")[0] == 200)
+        operator.stop()
+
+
+def test_a_new_version_restarts_a_few_drivers_at_a_time_and_a_changed_sink_at_once(
+    namespace: Place, node: StandInNode, start: Start
+) -> None:
+    first = start()
+    namespace.apply(*(sink(name) for name in SINKS))
+    for name in SINKS:
+        namespace.until_served(name)
+    first.stop()
+    node.starts = False
+    try:
+        start("--image", "s3sink:next", "--rolling", str(ROLLING))
+        until("the first to be restarted", lambda: len(ready(namespace)) == len(SINKS) - ROLLING, 20)
+        time.sleep(3)
+        left = ready(namespace)
+        assert len(left) == len(SINKS) - ROLLING
+        changed = min(left)
+        namespace.patch(changed, {"flush": {"records": 7}})
+        until("the changed one to be restarted", lambda: changed not in ready(namespace), 5, every=0.05)
+    finally:
+        node.starts = True
+    fewest = len(SINKS)
+
+    def all_new() -> bool:
+        nonlocal fewest
+        images = ready(namespace)
+        fewest = min(fewest, len(images))
+        return len(images) == len(SINKS) and set(images.values()) == {"s3sink:next"}
+
+    until("all to be restarted", all_new, 60, every=0.02)
+    assert fewest >= len(SINKS) - ROLLING - 1
+
+
+def test_two_at_once_do_no_harm(namespace: Place, node: StandInNode, start: Start) -> None:
+    one, other = start(), start()
+    namespace.apply(sink(), sink("wide", spark={"mode": "Cluster"}))
+    for name in ("orders", "wide"):
+        namespace.until_served(name)
+        namespace.patch(name, {"flush": {"records": 7}})
+        namespace.until_served(name)
+    namespace.change("role", "wide-s3sink", {"rules": []})
+    until("the Role to be put right", lambda: (namespace.get("role", "wide-s3sink") or {})["rules"])
+    until("peace", lambda: _still(namespace, one, other), 30)
+    other.stop()
+    # Of two that want something else one must give in.
+    other.start("--image", "s3sink:next")
+    until("peace", lambda: _still(namespace, one, other), 60)
+    assert "somebody else changes it again and again" in one.log + other.log
+
+
+def _still(namespace: Place, *operators: Operator) -> bool:
+    before = _written(namespace, *operators)
+    time.sleep(3)
+    return _written(namespace, *operators) == before
+
+
+def _written(namespace: Place, *operators: Operator) -> tuple[list[str], list[float]]:
+    kinds = ("s3sink", *CHILDREN)
+    versions = [found["metadata"]["resourceVersion"] for kind in kinds for found in namespace.objects(kind)]
+    return versions, [operator.metric("s3sink_operator_writes_total") for operator in operators]
