@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import resource
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -23,6 +23,8 @@ from s3sink_operator.settings import Settings
 
 WAIT = 5.0
 """Seconds between two looks for what the operator cannot begin without."""
+LAST_REQUESTS = 5.0
+"""Seconds that requests under way get when the operator stops."""
 T = TypeVar("T")
 
 
@@ -68,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             namespaces=settings.namespaces,
             stop_flag=app.over,
         )
+        app.finish(LAST_REQUESTS)
     finally:
         server.shutdown()
     return 1 if app.broken else 0
@@ -151,4 +154,7 @@ def _cluster_id(api: Api) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    # Whatever a thread still waits for may be done twice: it must not hold up the end.
+    os._exit(code)

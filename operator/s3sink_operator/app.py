@@ -11,7 +11,8 @@ import contextlib
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
 import aiohttp
 import kopf
@@ -45,6 +46,8 @@ AFTER_LISTS = 2.0
 """Seconds from the first watch that began anew to the comparison: most often all of them do."""
 
 Handler = Callable[..., Awaitable[None]]
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class Patience:
@@ -73,6 +76,8 @@ class App:
         self._news = 0.0
         self._logins: list[float] = []
         self._listed = asyncio.Event()
+        self._threads = ThreadPoolExecutor(settings.workers + 1, "look")
+        self._running: set[Future[Any]] = set()
         self._task: asyncio.Task[None] | None = None
         self.over = asyncio.Event()
         """Set when the process must end. Not a flag of threads: kopf would wait for it in a thread without end."""
@@ -133,7 +138,6 @@ class App:
         log.info("started", extra={"fields": {"namespaces": self.settings.namespaces or "all"}})
 
     async def _stop(self, **_: Any) -> None:
-        """Threads that are at it finish; what they leave undone the next operator does."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -181,7 +185,7 @@ class App:
         while True:
             key = await self._queue.get()
             try:
-                again = await asyncio.to_thread(self._reconciler.reconcile, key)
+                again = await self._in_thread(self._reconciler.reconcile, key)
                 self._failures.pop(key, None)
                 if again is not None:
                     self._queue.add_later(key, again)
@@ -190,12 +194,22 @@ class App:
             finally:
                 self._queue.done(key)
 
+    async def _in_thread(self, call: Callable[[A], R], argument: A) -> R:
+        future = self._threads.submit(call, argument)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return await asyncio.wrap_future(future)
+
+    def finish(self, seconds: float) -> None:
+        """Waits for threads that are at it; what they leave undone the next operator does."""
+        wait(list(self._running), seconds)
+
     def _failed(self, key: Key, error: Exception) -> None:
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = min(LONGEST_WAIT, 2.0 ** min(count, 10)) * random.uniform(0.5, 1.0)
-        fields = {"sink": str(key), "error": f"{type(error).__name__}: {error}", "retry_in": round(wait, 1)}
+        pause = min(LONGEST_WAIT, 2.0 ** min(count, 10)) * random.uniform(0.5, 1.0)
+        fields = {"sink": str(key), "error": f"{type(error).__name__}: {error}", "retry_in": round(pause, 1)}
         log.warning("failed", exc_info=not isinstance(error, ApiError), extra={"fields": fields})
-        self._queue.add_later(key, wait)
+        self._queue.add_later(key, pause)
 
     async def _tidy(self) -> None:
         while True:
@@ -212,7 +226,7 @@ class App:
             self._listed.clear()
             for kind in (SINK, *CHILDREN):
                 try:
-                    for key in await asyncio.to_thread(self._gone, kind):
+                    for key in await self._in_thread(self._gone, kind):
                         self._queue.add(key)
                 except ApiError as error:
                     log.warning("not compared", extra={"fields": {"kind": kind, "error": str(error)}})

@@ -47,7 +47,8 @@ def children(sink: Resource, settings: Settings = SETTINGS) -> tuple[Child, ...]
     """All that a valid sink needs, as the API server would have it afterwards."""
     parsed, _ = accept(sink)
     assert parsed is not None
-    return tuple(stored(d) for d in (*supporting(sink, parsed, settings), workload(sink, parsed, settings)))
+    needed = supporting(sink, parsed, settings)
+    return tuple(stored(d) for d in (*needed, workload(sink, parsed, settings, needed)))
 
 
 def stored(document: Mapping[str, Any]) -> Child:
@@ -98,7 +99,7 @@ def ended(child: Child, result: str, reason: str = "") -> Child:
 def hash_of(sink: Resource) -> str:
     parsed, _ = accept(sink)
     assert parsed is not None
-    return spec_hash(workload(sink, parsed, SETTINGS))
+    return spec_hash(workload(sink, parsed, SETTINGS, supporting(sink, parsed, SETTINGS)))
 
 
 def pod(sink: Resource | None = None, **fields: Any) -> Pod:

@@ -86,3 +86,17 @@ def test_nothing_is_left_of_a_sink_that_is_gone() -> None:
     store.drop("ConfigMap", child())
     assert not store._held
     assert not store._where
+
+
+def test_what_is_gone_does_not_come_back_with_an_answer_from_before() -> None:
+    store = Store()
+    store.put("S3Sink", document())
+    store.put("Deployment", child(version=5))
+    assert store.drop("Deployment", child(version=7)) == ORDERS
+    assert store.put("Deployment", child(version=6), ORDERS) is None
+    assert store.drop("S3Sink", document(version=9)) == ORDERS
+    assert store.put("S3Sink", document(version=8)) is None
+    assert store.see(ORDERS) is None
+    assert not store._held
+    # It only lost its label, and has it again.
+    assert store.put("Deployment", child(version=10)) == ORDERS

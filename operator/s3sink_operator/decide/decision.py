@@ -41,7 +41,7 @@ def decide(observed: Observed, settings: Settings, *, hold_rolls: bool = False) 
         delete += _workloads(observed)
     elif sink is not None:
         needed = supporting(resource, sink, settings)
-        driver = workload(resource, sink, settings)
+        driver = workload(resource, sink, settings, needed)
         situation = Situation(
             accepted,
             sink,

@@ -112,12 +112,16 @@ def _report(observed: Observed, pod: Pod | None) -> Report | None:
     return report if report is not None and report.pod == pod.name else None
 
 
+def _nobody_knows(seen: Document, ready: Condition) -> str:
+    return "the driver's report does not say" if seen else f"the driver does not report: {ready.reason}"
+
+
 def _reported(seen: Document, status: Document, ready: Condition, *, over: bool) -> dict[str, Condition]:
     """What only the driver knows. The past stays true; whether it has caught up does not."""
     unknown = {
         FLUSHED: Condition(FLUSHED, "Unknown", "NotYet", "no flush was tried yet"),
         EXACT: Condition(EXACT, "Unknown", "NotProbed", "the store's conditional writes were not tried yet"),
-        CAUGHT_UP: Condition(CAUGHT_UP, "Unknown", "NotReporting", f"the driver does not report: {ready.reason}"),
+        CAUGHT_UP: Condition(CAUGHT_UP, "Unknown", "NotReporting", _nobody_knows(seen, ready)),
     }
     found = {}
     for type, otherwise in unknown.items():

@@ -29,11 +29,10 @@ LIMIT = 1 << 20
 pytestmark = pytest.mark.usefixtures("busy_operator")
 
 
-def says(body: bytes, code: int = 200, **headers: str) -> Answer:
+def says(body: bytes, code: int = 200, header: tuple[str, str] = ("Server", "none")) -> Answer:
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(code)
-        for name, value in headers.items():
-            handler.send_header(name, value)
+        handler.send_header(*header)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)
@@ -70,8 +69,8 @@ LIES: dict[str, tuple[Answer, str]] = {
     "too-large": (says(b" " * (LIMIT + 1)), "is larger than 1 MiB"),
     "endless": (never_ends, "is larger than 1 MiB"),
     "failing": (says(b"{}", 500), "HTTP 500"),
-    "sent-elsewhere": (says(b"", 302, Location="http://127.0.0.1:1/"), "HTTP 302"),
-    "zipped": (says(b"\x1f\x8b\x08\x00", **{"Content-Encoding": "gzip"}), "is not JSON"),
+    "sent-elsewhere": (says(b"", 302, ("Location", "http://127.0.0.1:1/")), "HTTP 302"),
+    "zipped": (says(b"\x1f\x8b\x08\x00", 200, ("Content-Encoding", "gzip")), "is not JSON"),
     "slow": (drips, "does not answer"),
     "silent": (lambda _: time.sleep(10), "does not answer"),
     "gone": (lambda handler: handler.connection.close(), "does not answer"),

@@ -19,7 +19,7 @@ from tests.apiserver.operator.places import CHILDREN, Place, sink
 NAMESPACED = "operator-namespaced.yaml"
 TO_GIVE_AWAY = {Right("", "pods", verb) for verb in ("get", "create", "delete", "deletecollection")}
 """Held only because nobody can give a right that they do not have: drivers in Cluster mode get these."""
-DRIFT = {
+DRIFT: dict[str, Document] = {
     "configmap": {"data": {"sink.yaml": "nonsense"}},
     "serviceaccount": {"automountServiceAccountToken": True},
     "role": {"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]},

@@ -14,7 +14,8 @@ import yaml
 from e2e.chain.sinks import until
 from e2e.cluster import BareCluster
 from e2e.cluster.client import CRDS, Client
-from e2e.standin import Operator, StandInNode, report
+from e2e.parts.proxy import Delay, request_is
+from e2e.standin import BetweenApi, Operator, StandInNode, report
 from tests.apiserver.conftest import DEFINITION, install
 from tests.apiserver.operator.conftest import QUICK
 from tests.apiserver.operator.places import CHILDREN, Place, sink
@@ -29,11 +30,11 @@ def start(namespace: Place, node: StandInNode, tmp_path: Path) -> Iterator[Start
     """Starts operators for the namespace of the test."""
     made: list[Operator] = []
 
-    def new(*flags: str) -> Operator:
+    def new(*flags: str, server: str = "") -> Operator:
         folder = tmp_path / str(len(made))
         folder.mkdir()
         flags = (*QUICK, "--driver-port", str(node.port), "--namespaces", namespace.name, *flags)
-        made.append(Operator(namespace.cluster, folder, *flags))
+        made.append(Operator(namespace.cluster, folder, *flags, server=server))
         made[-1].start()
         return made[-1]
 
@@ -91,15 +92,18 @@ def test_the_measures_are_true(namespace: Place, node: StandInNode, start: Start
 def test_it_stops_in_the_middle_of_work_and_the_next_one_goes_on(
     namespace: Place, node: StandInNode, start: Start
 ) -> None:
-    operator, names = start(), SINKS[:4]
-    namespace.apply(*(sink(name, spark={"mode": "Cluster"}) for name in names))
-    until("the first child", lambda: namespace.objects("configmap", "s3sink.dev/sink"), every=0.01)
-    began = time.monotonic()
-    os.kill(operator.pid, signal.SIGTERM)
-    until("it to end", lambda: not operator.alive, 10, every=0.02)
-    assert operator.code == 0
-    assert time.monotonic() - began < 5
-    assert "Traceback" not in operator.log
+    names = SINKS[:4]
+    with BetweenApi(namespace.cluster.kubeconfig) as between:
+        operator = start(server=between.server)
+        slow = between.faults.on(request_is("PATCH", "/deployments/"), Delay(20))
+        namespace.apply(*(sink(name, spark={"mode": "Cluster"}) for name in names))
+        until("it to be at work", lambda: slow.hits, every=0.01)
+        began = time.monotonic()
+        os.kill(operator.pid, signal.SIGTERM)
+        until("it to end", lambda: not operator.alive, 10, every=0.02)
+        assert operator.code == 0
+        assert time.monotonic() - began < 8
+        assert "Traceback" not in operator.log
     start()
     for name in names:
         namespace.until_served(name)
