@@ -2,95 +2,27 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from s3sink_operator.act import carry_out, write_status
 from s3sink_operator.api import Api, ApiError
-from s3sink_operator.decide import decide
+from s3sink_operator.decide import confess, decide
 from s3sink_operator.facts import child_from
 from s3sink_operator.logs import log
 from s3sink_operator.metrics import Metrics
-from s3sink_operator.model import APPLIED, Child, Decision, Document, Key, Observed
+from s3sink_operator.model import Child, Decision, Key, Observed
 from s3sink_operator.poll import Poller
+from s3sink_operator.restraint import Disputes, Rollout
 from s3sink_operator.settings import Settings
 from s3sink_operator.store import SINK, Store
 
 REFUSED_AGAIN = 30.0
 """Seconds until something that the API server refused is tried again, at the latest."""
-ASKED_AGAIN, ASKED_A_SECOND = 2.0, 30
-"""Seconds until a driver that was not restarted yet may have its turn; and how many ask in a second."""
 SAID_AFTER = 3
 """Failures in a row, of the kind that passes by itself, after which the status tells of them."""
-MOST_APPLIED, DISPUTED_FOR, DISPUTED_AGAIN = 6, 300.0, 60.0
-"""How often the same object is put right within so many seconds; and when that is looked at again."""
-ROLLED_WITHIN = 600.0
-"""Seconds after which a driver that was restarted for the operator's sake no longer holds up the next one."""
-
-
-@dataclass
-class Rollout:
-    """Drivers that are restarted for the operator's sake: a few at a time, so that a bad version hits a few only."""
-
-    most: int
-    clock: Callable[[], float] = time.monotonic
-    _until: dict[Key, float] = field(default_factory=dict)
-    _waiting: set[Key] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def admits(self, key: Key) -> bool:
-        now = self.clock()
-        with self._lock:
-            self._until = {k: until for k, until in self._until.items() if until > now}
-            if key not in self._until and len(self._until) >= self.most:
-                self._waiting.add(key)
-                return False
-            self._waiting.discard(key)
-            self._until.setdefault(key, now + ROLLED_WITHIN)
-            return True
-
-    @property
-    def patience(self) -> float:
-        """Seconds until one that was not admitted asks again: soon, and not all at once if there are many."""
-        return max(ASKED_AGAIN, len(self._waiting) / ASKED_A_SECOND)
-
-    def over(self, key: Key) -> None:
-        """It is well again, or gone."""
-        with self._lock:
-            self._until.pop(key, None)
-            self._waiting.discard(key)
-
-
-@dataclass
-class Disputes:
-    """Objects that somebody else wants otherwise, such as a second operator: whoever gives in ends the fight."""
-
-    clock: Callable[[], float] = time.monotonic
-    _applied: dict[Key, dict[tuple[str, str, str], list[float]]] = field(default_factory=dict)
-
-    def admits(self, key: Key, document: Document) -> bool:
-        """Whether the very same was not applied too often lately."""
-        return len(self._lately(key, document)) < MOST_APPLIED
-
-    def applied(self, key: Key, document: Document) -> None:
-        now, before = self.clock(), self._applied.get(key, {})
-        kept = {version: times for version, times in before.items() if now - times[-1] < DISPUTED_FOR}
-        self._applied[key] = {**kept, _version(document): [*self._lately(key, document), now]}
-
-    def _lately(self, key: Key, document: Document) -> list[float]:
-        now, times = self.clock(), self._applied.get(key, {}).get(_version(document), ())
-        return [at for at in times if now - at < DISPUTED_FOR]
-
-    def over(self, key: Key) -> None:
-        self._applied.pop(key, None)
-
-
-def _version(document: Document) -> tuple[str, str, str]:
-    metadata = document["metadata"]
-    return (document["kind"], metadata["name"], metadata["annotations"][APPLIED])
+DISPUTED_AGAIN = 60.0
+"""Seconds until an object that somebody else keeps changing is looked at again."""
 
 
 @dataclass
@@ -116,8 +48,10 @@ class Reconciler:
         with self.metrics.seconds.time():
             try:
                 outcome, again = self._reconcile(key)
-            except BaseException:
+            except Exception as error:
                 self.metrics.reconciles.labels("error").inc()
+                if not isinstance(error, ApiError):
+                    self._confess(key, error)
                 raise
         self.metrics.reconciles.labels(outcome).inc()
         return again
@@ -144,6 +78,16 @@ class Reconciler:
         if refused:
             return "refused", min(REFUSED_AGAIN, 2.0 ** min(self._failures[key], 10))
         return "ok", decision.look_again
+
+    def _confess(self, key: Key, error: Exception) -> None:
+        """A mistake of the operator's own shows where people look."""
+        seen = self.store.see(key)
+        if seen is None:
+            return
+        status = confess(seen.resource, error, datetime.now(UTC))
+        if status != seen.resource.status:
+            self.metrics.writes.labels("status").inc()
+            self.store.put(SINK, self.api.replace_status(SINK, key.namespace, key.name, status))
 
     def _observe(self, key: Key) -> Observed | None:
         seen, heard = self.store.see(key), self.poller.heard(key)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.decide import confess
 from s3sink_operator.model import EXECUTOR, Child, Exit, Pod
 from tests.operator.facts import (
     NOW,
@@ -411,3 +412,15 @@ def test_events_tell_of_transitions_once() -> None:
     events = decided(worse).events
     assert [(e.type, e.reason) for e in events] == [("Warning", "CrashLoopBackOff"), ("Warning", "DriverRestarted")]
     assert decided(carried_out(worse, decided(worse)), SETTINGS).events == ()
+
+
+def test_a_mistake_of_the_operators_own_is_confessed_and_keeps_what_was_known() -> None:
+    before = status_of(running())
+    found = resource(status=before)
+    said = confess(found, ZeroDivisionError("x" * 9000), NOW)
+    assert (said["phase"], named(said, "Ready")) == ("Degraded", ("Unknown", "OperatorError"))
+    assert "ZeroDivisionError" in message(said, "Ready")
+    assert len(message(said, "Ready")) <= 500
+    assert said["flush"] == before["flush"]
+    # Said once, however often it happens.
+    assert confess(resource(status=said), ZeroDivisionError("x" * 9000), NOW + timedelta(hours=1)) == said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from s3sink_operator.model import APPLIED, Key
-from s3sink_operator.reconcile import DISPUTED_FOR, MOST_APPLIED, ROLLED_WITHIN, Disputes, Rollout
+from s3sink_operator.restraint import DISPUTED_FOR, MOST_APPLIED, ROLLED_WITHIN, Disputes, Rollout
 
 SINKS = [Key("shop", f"orders-{number}") for number in range(300)]
 

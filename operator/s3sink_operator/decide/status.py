@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from s3sink_operator.crd.status import STATUS
@@ -30,9 +31,10 @@ from s3sink_operator.decide.readiness import state_of
 from s3sink_operator.decide.reports import fitting, is_fresh, read_report
 from s3sink_operator.decide.runs import pod_of_run
 from s3sink_operator.decide.situation import Situation
-from s3sink_operator.model import DRIVER, EXECUTOR, Document, Exit, Observed, Pod, Report
+from s3sink_operator.model import DRIVER, EXECUTOR, Document, Exit, Observed, Pod, Report, Resource
 from s3sink_operator.settings import Settings
 
+_LONGEST_CONFESSION = 300
 _URGENT_FIELDS = ("observedGeneration", "phase", "driver")
 
 
@@ -62,6 +64,16 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
         running = [p for p in observed.pods_of(EXECUTOR) if p.phase == "Running" and p.deleting is None]
         new["executors"] = {"replicas": len(running), "selector": selector(observed.resource.key, EXECUTOR)}
     return bounded(fitting(STATUS, {k: v for k, v in new.items() if v not in ({}, None)}))
+
+
+def confess(resource: Resource, error: Exception, now: datetime) -> dict[str, Any]:
+    """The status as it was, and that the operator failed over this sink. What runs goes on without it."""
+    what = f"{type(error).__name__}: {error}"[:_LONGEST_CONFESSION]
+    text = f"the operator failed over this sink, and tries again; its log has the rest: {what}"
+    others = [c for c in resource.status.get("conditions") or () if c.get("type") != READY]
+    ready = Condition(READY, "Unknown", "OperatorError", text)
+    made = ready.document(find(resource.status, READY), now, resource.generation)
+    return {**resource.status, "phase": "Degraded", "conditions": [*others, made]}
 
 
 def worth_writing(observed: Observed, new: Mapping[str, Any], figures_every: float) -> bool:

@@ -10,12 +10,22 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kubernetes.config import kube_config
+from prometheus_client import CollectorRegistry
 
 from e2e.chain.sinks import until
 from e2e.cluster import BareCluster
 from e2e.cluster.client import CRDS, Client
 from e2e.parts.proxy import Delay, request_is
 from e2e.standin import BetweenApi, Operator, StandInNode, report
+from s3sink_operator import reconcile
+from s3sink_operator.api import Api
+from s3sink_operator.metrics import Metrics
+from s3sink_operator.model import Key
+from s3sink_operator.poll import Poller
+from s3sink_operator.reconcile import Reconciler
+from s3sink_operator.settings import Settings
+from s3sink_operator.store import Store
 from tests.apiserver.conftest import DEFINITION, install
 from tests.apiserver.operator.conftest import QUICK
 from tests.apiserver.operator.places import CHILDREN, Place, sink
@@ -186,3 +196,28 @@ def _written(namespace: Place, *operators: Operator) -> tuple[list[str], list[fl
     kinds = ("s3sink", *CHILDREN)
     versions = [found["metadata"]["resourceVersion"] for kind in kinds for found in namespace.objects(kind)]
     return versions, [operator.metric("s3sink_operator_writes_total") for operator in operators]
+
+
+def test_a_mistake_of_its_own_shows_on_the_sink_it_failed_over(
+    namespace: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace.apply(sink())
+    # The client reads the environment when it is imported.
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(namespace.cluster.kubeconfig))
+    store, settings, key = Store(), Settings(image="x", cluster="y"), Key(namespace.name, "orders")
+    store.put("S3Sink", namespace.get("s3sink", "orders") or {})
+    poller = Poller(store, settings, lambda _: None, lambda: None)
+    reconciler = Reconciler(Api(), store, poller, settings, Metrics(store.statuses, CollectorRegistry()))
+
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by mistake")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(reconcile, "decide", fails)
+        with pytest.raises(ZeroDivisionError):
+            reconciler.reconcile(key)
+    status, reason, text = namespace.condition("orders", "Ready")
+    assert (status, reason) == ("Unknown", "OperatorError")
+    assert "ZeroDivisionError: by mistake" in text
+    reconciler.reconcile(key)
+    assert namespace.condition("orders", "Ready")[1] == "Creating"
