@@ -55,12 +55,22 @@ def older(api: Client, namespace: str) -> str:
             return False if refused.code == 422 else None
         return True
 
+    def served() -> bool:
+        """Behind a changed definition the server reads everything anew, and answers 429 until it has."""
+        try:
+            api.list(every)
+        except Refused as refused:
+            assert refused.code == 429
+            return False
+        return True
+
     # A changed definition holds a moment after it was accepted.
     install(api, lax(today))
     until("the laxer definition to hold", taken, every=0.05)
     api.post(every, document)
     install(api, today)
     until("the definition of today to hold", lambda: taken() is False, every=0.05)
+    until("the sinks to be read anew", served, every=0.05)
     return f"{every}/orders"
 
 
