@@ -60,7 +60,8 @@ def older(api: Client, namespace: str) -> str:
         try:
             api.list(every)
         except Refused as refused:
-            assert refused.code == 429
+            if refused.code != 429:
+                raise
             return False
         return True
 
