@@ -124,11 +124,11 @@ class Poller:
         self._count = len(keys)
         self._forget(set(keys))
         interval = self._interval(len(keys))
-        for key in keys:
-            await ask(key)
-            await asyncio.sleep(interval / len(keys) if pause else 0)
-        if pause and not keys:
-            await asyncio.sleep(interval)
+        batches = _batches(keys, interval)
+        for batch in batches:
+            for key in batch:
+                await ask(key)
+            await asyncio.sleep(interval / len(batches) if pause else 0)
 
     def _interval(self, sinks: int) -> float:
         return max(self.settings.poll_every, sinks / MOST_A_SECOND)
@@ -182,6 +182,12 @@ class Poller:
         if gist != told.gist or (due and report is not None and not _same(report.document, told.report)):
             self._told[key] = _Told(gist, report.document if report is not None and fresh else None, now)
             self.tell(key)
+
+
+def _batches(keys: list[Key], interval: float) -> list[list[Key]]:
+    """One for each second, if there are so many: to wake up for every single one costs more than the question."""
+    size = max(1, round(len(keys) / interval))
+    return [keys[start : start + size] for start in range(0, len(keys), size)] or [[]]
 
 
 def _reporting(pods: tuple[Pod, ...]) -> Pod | None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from s3sink_operator.model import Key
-from s3sink_operator.poll import Poller
+from s3sink_operator.poll import Poller, _batches
 from s3sink_operator.settings import Settings
 from s3sink_operator.store import Store
 from tests.operator.facts import report
@@ -201,3 +201,13 @@ def test_with_many_sinks_each_is_asked_less_often_and_may_be_silent_longer() -> 
     poller._count = 3000
     assert poller._interval(3000) == 60.0
     assert poller.stale_after() == 180.0
+
+
+@pytest.mark.parametrize(
+    ("count", "interval", "batches", "largest"), [(0, 10, 1, 0), (1, 10, 1, 1), (1000, 20, 20, 50)]
+)
+def test_many_are_asked_in_one_go_every_second(count: int, interval: float, batches: int, largest: int) -> None:
+    keys = [Key("shop", f"orders-{number}") for number in range(count)]
+    made = _batches(keys, interval)
+    assert (len(made), max(map(len, made))) == (batches, largest)
+    assert [key for batch in made for key in batch] == keys
