@@ -143,11 +143,13 @@ def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, ope
     assert {"Running", "AccessDenied", "NoReport"} <= namespace.events("orders")
 
 
-def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, operator: Operator) -> None:
+def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, own_operator: Operator) -> None:
+    # One that sees nothing of what other tests left behind.
+    own_operator.start()
     namespace.apply(sink())
 
     def done() -> tuple[float, float, str]:
-        counts = (operator.metric(f"s3sink_operator_{what}_total") for what in ("reconciles", "writes"))
+        counts = (own_operator.metric(f"s3sink_operator_{what}_total") for what in ("reconciles", "writes"))
         return *counts, (namespace.get("s3sink", "orders") or {})["metadata"]["resourceVersion"]
 
     def at_rest() -> bool:
