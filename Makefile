@@ -14,10 +14,10 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 	@e2e/bootstrap.sh demo
 	@$(PY) -m examples.demo
 
-test: setup lint ## Check and test everything, against a real broker and a real S3 server
+test: setup lint ## Check and test everything, against a real broker, S3 server and API server
 	@$(PY) -m pytest
 
-e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; builds it once, about 20 minutes)
+e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; about 25 minutes)
 	@$(PY) -m e2e.cluster build >/dev/null
 	@$(PY) -m pytest e2e/chain
 

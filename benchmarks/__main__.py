@@ -15,7 +15,7 @@ from benchmarks.bench import Bench, Round
 from benchmarks.cases import CASES, LIMIT, WARM_UP, Case
 from benchmarks.runner import ChildFailed
 from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import best_s3
+from e2e.parts.s3 import Versitygw
 
 
 def options() -> argparse.Namespace:
@@ -37,7 +37,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="s3sink-bench-logs-") as folder,
         KafkaBroker() as kafka,
-        best_s3() as s3,
+        Versitygw() as s3,
     ):
         bench = Bench(kafka, s3, Path(folder), console, chosen.cores)
         bench.topic(WARM_UP, chosen.warm_up)

@@ -11,7 +11,7 @@ import pytest
 
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import FaultProxy
-from e2e.parts.s3 import S3Server, best_s3
+from e2e.parts.s3 import S3Server, Versitygw
 
 _numbers = itertools.count(1)
 
@@ -25,8 +25,8 @@ def kafka() -> Iterator[KafkaBroker]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """One S3 server for the whole run: versitygw where it can be had, moto otherwise."""
-    with best_s3() as server:
+    """One S3 server for the whole run."""
+    with Versitygw() as server:
         yield server
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from e2e.cluster.interface import ClusterFailed
 from e2e.image.host import say
 from e2e.parts.cache import build_once
+from e2e.parts.go import go_program
+from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 
 _SOURCES = Path(__file__).parent / "go"
@@ -121,10 +123,12 @@ def _compile(source: Path, program: Path, linked: str = "") -> None:
 
 
 def _go(arguments: Sequence[str], folder: Path, **env: str) -> str:
-    if not shutil.which("go"):
-        raise ClusterFailed("no `go` program on PATH: the cluster is built from source with Go (1.26 or newer)")
+    try:
+        go = go_program()
+    except PartFailed as failure:
+        raise ClusterFailed(f"the cluster is built from source with Go (1.26 or newer): {failure}") from failure
     done = subprocess.run(
-        ["go", *arguments], cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False
+        [go, *arguments], cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise ClusterFailed(f"go {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")

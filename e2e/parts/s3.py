@@ -23,6 +23,7 @@ import boto3
 from botocore.config import Config
 
 from e2e.parts.cache import build_once, cache_root
+from e2e.parts.go import go_program
 from e2e.parts.processes import LOOPBACK, PartFailed, Process, free_ports, port_answers
 from e2e.parts.versions import version
 
@@ -153,12 +154,6 @@ class Moto(S3Server):
         return [sys.executable, "-m", "moto.server", "-H", self.host, "-p", str(self.port)], {}
 
 
-def best_s3(*, build: bool = True, port: int | None = None, host: str = LOOPBACK) -> S3Server:
-    """versitygw where it is built already or, unless `build` is off, Go can build it; Moto otherwise."""
-    ready = _versitygw_entry().is_dir() or (build and shutil.which("go"))
-    return Versitygw(port=port, host=host) if ready else Moto(port=port, host=host)
-
-
 def versitygw_program() -> Path:
     return build_once(_versitygw_entry().name, _build_versitygw) / "versitygw"
 
@@ -171,11 +166,10 @@ def _build_versitygw(folder: Path) -> None:
     source = version("versitygw", "source")
     print(f"• building {source} with Go: about three minutes, once", file=sys.stderr, flush=True)
     env = {**os.environ, "GOBIN": str(folder), "CGO_ENABLED": "0"}
-    done = subprocess.run(["go", "install", source], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run([go_program(), "install", source], env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise PartFailed(f"go install {source} failed:\n{done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":
-    if isinstance(best_s3(), Versitygw):
-        print(versitygw_program())
+    print(versitygw_program())

@@ -27,7 +27,7 @@ from e2e.cluster.client import Client, Document, Refused
 
 PODS = "/api/v1/pods"
 OURS = "app.kubernetes.io/managed-by=s3sink-operator"
-SINK, ROLE = "s3sink.dev/sink", "s3sink.dev/role"
+SINK = "s3sink.dev/sink"
 PATCHERS = 4
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
@@ -106,15 +106,6 @@ class StandInNode:
     def status(self, namespace: str, pod: str, **fields: Any) -> None:
         """Says something else about a pod."""
         self._client.patch(f"/api/v1/namespaces/{namespace}/pods/{pod}/status", {"status": fields})
-
-    def end(self, namespace: str, pod: str, code: int, message: str = "") -> None:
-        """The pod of a run ends, and leaves this message."""
-        now = _now()
-        ended = {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message}
-        ended |= {"startedAt": now, "finishedAt": now}
-        container = _container("driver", ready=False) | {"state": {"terminated": ended}}
-        phase = "Succeeded" if code == 0 else "Failed"
-        self.status(namespace, pod, phase=phase, containerStatuses=[container])
 
     def _watch(self) -> None:
         version = ""

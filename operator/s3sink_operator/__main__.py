@@ -46,7 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         image=given.image,
         cluster=given.cluster_id or _wait_for(lambda: _cluster_id(api), pulse),
         namespaces=namespaces,
-        listen=_address(parser, given.listen),
         poll_every=given.poll_interval,
         figures_every=given.figures_interval,
         stale_after=given.stale_after,
@@ -88,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--image", default=os.environ.get("S3SINK_IMAGE", ""), help="image of drivers and executors [S3SINK_IMAGE]")
     flag("namespaces", "", "namespaces to look after, with commas between; all if empty")
     flag("cluster-id", "", "owner of the sinks' state; the uid of the namespace kube-system if empty")
-    flag("listen", f"0.0.0.0:{defaults.listen[1]}", "address of /metrics, /healthz and /readyz")
+    flag("listen", "0.0.0.0:8081", "address of /metrics, /healthz and /readyz")
     flag("poll-interval", defaults.poll_every, "seconds between two looks at each sink", float)
     flag("figures-interval", defaults.figures_every, "seconds between two writes of figures", float)
     flag("stale-after", defaults.stale_after, "seconds until a silent driver makes Ready Unknown", float)

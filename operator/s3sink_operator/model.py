@@ -152,7 +152,6 @@ class Decision:
     status: Document | None = None
     """The whole new status, or None if the old one stays."""
     events: tuple[Event, ...] = ()
-    phase: str = ""
     look_again: float | None = None
     """Seconds until something may have changed that no event tells of."""
     rolls: bool = False

@@ -13,8 +13,6 @@ class Settings:
     """Who owns the state in the bucket: the uid of the namespace kube-system, unless told otherwise."""
     namespaces: tuple[str, ...] = ()
     """The namespaces to look after; none means all."""
-    listen: tuple[str, int] = ("0.0.0.0", 8081)  # noqa: S104 - scraped from other pods
-    """Address of /metrics, /healthz and /readyz."""
     poll_every: float = 10.0
     """Seconds between two looks at each sink."""
     figures_every: float = 60.0

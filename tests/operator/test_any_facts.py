@@ -27,6 +27,7 @@ from tests.operator.facts import (
     report,
     resource,
     run_of,
+    status_of,
 )
 
 HOURLY = resource({"run": "Scheduled", "schedule": "0 * * * *"})
@@ -112,7 +113,7 @@ def test_deciding_again_after_it_was_done_decides_nothing(seen: Observed) -> Non
 def test_stopped_always_wins(seen: Observed) -> None:
     stopped = replace(seen, resource=replace(seen.resource, spec={**seen.resource.spec, "state": "Stopped"}))
     found = decided(stopped)
-    assert found.phase == "Stopped"
+    assert status_of(stopped)["phase"] == "Stopped"
     assert not [d for d in found.apply if d["kind"] in WORKLOADS.values()]
     ours = {c.kind for c in seen.children if c.owner == "sink-uid" and not c.deleting}
     assert {c.kind for c in found.delete} == ours & set(WORKLOADS.values())

@@ -22,6 +22,17 @@ from s3sink_operator.store import Store
 from tests.operator.facts import report
 
 SINK = Key("shop", "orders")
+_METADATA = {"namespace": "shop", "uid": "u", "resourceVersion": "1", "generation": 1}
+
+
+def put_sink(store: Store) -> None:
+    store.put("S3Sink", {"metadata": {**_METADATA, "name": "orders"}, "spec": {}})
+
+
+def put_pod(store: Store) -> None:
+    labels = {"s3sink.dev/sink": "orders", "s3sink.dev/role": "driver"}
+    status = {"podIP": "127.0.0.1", "containerStatuses": [{"name": "driver", "ready": True}], "phase": "Running"}
+    store.put("Pod", {"metadata": {**_METADATA, "name": "orders-1", "labels": labels}, "status": status})
 
 
 @dataclass
@@ -39,11 +50,8 @@ class Told:
     def ask(self, seconds: float, **settings: Any) -> Poller:
         """Polls for so long, ten times a second."""
         store = Store()
-        metadata = {"namespace": "shop", "uid": "u", "resourceVersion": "1", "generation": 1}
-        store.put("S3Sink", {"metadata": {**metadata, "name": "orders"}, "spec": {}})
-        labels = {"s3sink.dev/sink": "orders", "s3sink.dev/role": "driver"}
-        status = {"podIP": "127.0.0.1", "containerStatuses": [{"name": "driver", "ready": True}], "phase": "Running"}
-        store.put("Pod", {"metadata": {**metadata, "name": "orders-1", "labels": labels}, "status": status})
+        put_sink(store)
+        put_pod(store)
         given = {"poll_every": 0.1, "report_timeout": 0.4, "driver_port": self.port} | settings
         chosen = Settings(image="x", cluster="y", **given)
 
@@ -211,3 +219,27 @@ def test_many_are_asked_in_one_go_every_second(count: int, interval: float, batc
     made = _batches(keys, interval)
     assert (len(made), max(map(len, made))) == (batches, largest)
     assert [key for batch in made for key in batch] == keys
+
+
+def test_a_driver_that_was_never_asked_is_asked_as_soon_as_its_pod_is_ready() -> None:
+    """Its turn would come after the interval, an hour here."""
+    with driver(says(reports())) as asked:
+        store = Store()
+        put_sink(store)
+        settings = Settings(image="x", cluster="y", poll_every=3600.0, driver_port=asked.port)
+
+        async def run() -> Poller:
+            told = asyncio.Event()
+            poller = Poller(store, settings, lambda _: told.set(), lambda: None)
+            polling = asyncio.create_task(poller.run())
+            await poller.asked.wait()
+            assert asked.requests == 0
+            put_pod(store)
+            poller.saw_pods(SINK)
+            await asyncio.wait_for(told.wait(), 5)
+            polling.cancel()
+            return poller
+
+        poller = asyncio.run(run())
+    assert asked.requests == 1
+    assert poller.heard(SINK).report is not None

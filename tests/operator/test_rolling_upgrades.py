@@ -122,7 +122,7 @@ def test_a_roll_is_over_when_the_new_driver_is_ready_and_not_while_the_old_one_i
     facts = with_status(running(), 2, **status)
     assert decided(facts).settled is settled
     # The old driver reports all the time that it is well.
-    assert decided(facts).phase == "Running"
+    assert status_of(facts)["phase"] == "Running"
     assert not decided(facts, NEWER).settled
 
 

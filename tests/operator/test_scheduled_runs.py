@@ -183,9 +183,9 @@ def test_paused_starts_no_run_and_ends_the_one_under_way() -> None:
     assert [(c.kind, c.name) for c in found.delete] == [("Job", "orders-s3sink-2")]
     cron = next(d for d in found.apply if d["kind"] == "CronJob")
     assert cron["spec"]["suspend"] is True
-    assert (found.phase, ready(facts)) == ("Paused", ("False", "Pausing"))
+    assert (status_of(facts)["phase"], ready(facts)) == ("Paused", ("False", "Pausing"))
     over = replace(carried_out(facts, found), pods=(done(1),))
-    assert (decided(over).phase, ready(over)) == ("Paused", ("False", "Paused"))
+    assert (status_of(over)["phase"], ready(over)) == ("Paused", ("False", "Paused"))
     assert not decided(over).delete
 
 

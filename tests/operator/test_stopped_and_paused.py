@@ -46,9 +46,9 @@ def test_stopped_removes_what_runs_and_keeps_the_rest(run: str) -> None:
 )
 def test_stopped_wins_over_a_spec_that_is_not_valid(broken: dict[str, Any]) -> None:
     facts = running()
-    found = decided(replace(facts, resource=resource({**broken, **STOPPED})))
-    assert [c.kind for c in found.delete] == ["Deployment"]
-    assert found.phase == "Stopped"
+    stopped = replace(facts, resource=resource({**broken, **STOPPED}))
+    assert [c.kind for c in decided(stopped).delete] == ["Deployment"]
+    assert status_of(stopped)["phase"] == "Stopped"
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_stopped_wins_over_a_spec_that_is_not_valid(broken: dict[str, Any]) -> N
     ],
 )
 def test_stopped_wins_over_a_failure(trouble: dict[str, Any]) -> None:
-    found = decided(observed(resource(STOPPED), children=children(resource()), pods=(pod(**trouble),)))
-    assert [c.kind for c in found.delete] == ["Deployment"]
-    assert found.phase == "Stopped"
+    stopped = observed(resource(STOPPED), children=children(resource()), pods=(pod(**trouble),))
+    assert [c.kind for c in decided(stopped).delete] == ["Deployment"]
+    assert status_of(stopped)["phase"] == "Stopped"
 
 
 def test_stopped_says_so_once_the_pods_are_gone() -> None:

@@ -73,7 +73,6 @@ def decide(observed: Observed, settings: Settings, *, hold_rolls: bool = False) 
         delete=tuple(delete),
         status=status if writing else None,
         events=transitions(resource.status, status) if writing else (),
-        phase=str(status["phase"]),
         look_again=min(again, default=None),
         rolls=rolls and not held,
         settled=not apply and not delete and not situation.holding and _rolled_out(observed),

@@ -168,6 +168,23 @@ def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, own_op
         namespace.until_reason("orders", "Ready", "Degraded", 5)
 
 
+def test_an_operator_that_starts_anew_changes_nothing_about_a_sink_that_is_well(
+    namespace: Place, own_operator: Operator
+) -> None:
+    own_operator.start()
+    namespace.apply(sink())
+    with Driver(namespace, "orders"):
+        namespace.until_ready("orders")
+        time.sleep(3)
+        before = namespace.get("s3sink", "orders")
+        own_operator.stop()
+        own_operator.start()
+        until("a look at it", lambda: own_operator.metric("s3sink_operator_reconciles_total") > 0)
+        time.sleep(3)
+        assert own_operator.metric("s3sink_operator_writes_total") == 0
+        assert namespace.get("s3sink", "orders") == before
+
+
 def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Place, operator: Operator) -> None:
     namespace.apply(sink(format={"type": "Orc"}, nullValues="Skip"))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
