@@ -2,7 +2,7 @@
 .PHONY: help setup demo test e2e bench bench-operator lint format lock clean
 
 PY := .venv/bin/python
-SOURCES := $(wildcard sinkjob operator e2e tests examples benchmarks)
+SOURCES := $(wildcard sinkjob operator e2e charts tests examples benchmarks)
 
 help: ## List every command
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-14s %s\n", $$1, $$2}'

@@ -102,6 +102,6 @@ ensure_parts() {
 case "${1:-all}" in
     uv) ensure_uv && echo "$uv" ;;
     demo) ensure_java && ensure_environment && ensure_parts jars ;;
-    all) ensure_java && ensure_environment && ensure_parts jars s3 ;;
+    all) ensure_java && ensure_environment && ensure_parts jars s3 helm kubeconform ;;
     *) fail "usage: e2e/bootstrap.sh [all|demo|uv]" ;;
 esac

@@ -1,0 +1,205 @@
+"""An alert fires when it should, and not when all is well. promtool, Prometheus' own, is the judge."""
+
+from __future__ import annotations
+
+import copy
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from charts.generate import ROOT
+from s3sink_job.report.metrics import Metrics
+from s3sink_operator.metrics import Metrics as OperatorMetrics
+from tests.charts.cases import CASES, Document
+from tests.charts.promtool import Series, Trial, check, groups, promtool, try_out
+
+SINK = {"namespace": "shop", "sink": "orders"}
+HOME = {"namespace": "s3sink-system"}
+AT = 'namespace="shop", sink="orders", pod="s3sink-operator-1"'
+IN = 'namespace="s3sink-system", pod="s3sink-operator-1"'
+LAG, WAIT = f"s3sink_operator_sink_lag_records{{{AT}}}", f"s3sink_operator_sink_lag_seconds{{{AT}}}"
+FLUSHED = f"s3sink_operator_sink_last_flush_timestamp_seconds{{{AT}}}"
+RETRIES, RESTARTS = f"s3sink_operator_sink_retry_attempts{{{AT}}}", f"s3sink_operator_sink_driver_restarts{{{AT}}}"
+READY = f"s3sink_operator_sink_ready{{{AT}}}"
+PARTITION = 'namespace="shop", sink="orders", pod="orders-s3sink-1", topic="orders"'
+SKIPPED, LOST = f"s3sink_skipped_records_total{{{PARTITION}", f"s3sink_gap_offsets_total{{{PARTITION}"
+SINKS, RECONCILES = f"s3sink_operator_sinks{{{IN}", f"s3sink_operator_reconciles_total{{{IN}"
+QUEUE = f"s3sink_operator_queue_seconds_bucket{{{IN}"
+SAWTOOTH = " ".join(["0+500x9"] * 12)
+
+
+@dataclass(frozen=True)
+class Story:
+    alert: str
+    what: str
+    series: Series
+    minute: int
+    labels: dict[str, str] | None = None
+    """Of what fires; nothing does if there are none."""
+
+
+STORIES = (
+    Story("S3SinkLagGrowing", "it grows and grows", {LAG: "0+100x120"}, 75, SINK),
+    Story("S3SinkLagGrowing", "it grew for a short time only", {LAG: "0+100x120"}, 45),
+    Story("S3SinkLagGrowing", "records gather until the next flush", {LAG: SAWTOOTH}, 110),
+    Story("S3SinkLagGrowing", "a backlog shrinks", {LAG: "100000-500x120"}, 110),
+    Story("S3SinkLagGrowing", "it has caught up", {LAG: "0+100x90 0x30"}, 92),
+    Story(
+        "S3SinkLagGrowing",
+        "the operator was restarted meanwhile",
+        {LAG: "0+100x50", LAG.replace("-1", "-2"): "_x50 5100+100x60"},
+        105,
+        SINK,
+    ),
+    Story("S3SinkPartitionBehind", "others flow", {WAIT: "0+60x120", FLUSHED: "0+60x120"}, 70, SINK),
+    Story("S3SinkPartitionBehind", "nothing flows", {WAIT: "0+60x120", FLUSHED: "0x120"}, 70),
+    Story("S3SinkPartitionBehind", "it waits for its interval", {WAIT: SAWTOOTH, FLUSHED: "0+60x120"}, 110),
+    Story("S3SinkNoFlush", "nothing flows", {WAIT: "0+60x120", FLUSHED: "0x120"}, 70, SINK),
+    Story("S3SinkNoFlush", "nothing ever flowed", {WAIT: "0+60x120"}, 70, SINK),
+    Story("S3SinkNoFlush", "others flow", {WAIT: "0+60x120", FLUSHED: "0+60x120"}, 70),
+    Story("S3SinkNoFlush", "a record comes after hours of peace", {WAIT: "0x100 0+60x20", FLUSHED: "0x120"}, 119),
+    Story("S3SinkRetrying", "it fails", {RETRIES: "0+1x30", RESTARTS: "0x30"}, 25, SINK),
+    Story("S3SinkRetrying", "it failed, and then it did not", {RETRIES: "0+1x20 0x20", RESTARTS: "0x40"}, 25),
+    Story("S3SinkRetrying", "it was stopped while it failed", {RETRIES: "5x30"}, 25),
+    Story("S3SinkRecordsSkipped", "the first one", {SKIPPED + ', partition="0"}': "_x30 3x60"}, 31, SINK),
+    Story("S3SinkRecordsSkipped", "some more", {SKIPPED + ', partition="0"}': "3x90 3+1x5"}, 95, SINK),
+    Story("S3SinkRecordsSkipped", "long ago", {SKIPPED + ', partition="0"}': "_x30 3x90"}, 100),
+    Story("S3SinkRecordsLost", "retention passed", {LOST + ', partition="3"}': "_x5 1000x60"}, 6, SINK),
+    Story("S3SinkRecordsLost", "nothing is lost", {LOST + ', partition="3"}': "0x60"}, 50),
+    Story("S3SinkDriverRestarting", "it crashes", {RESTARTS: "0 1 2 3 3x60"}, 10, SINK),
+    Story("S3SinkDriverRestarting", "it crashed once", {RESTARTS: "0 1 1x60"}, 10),
+    Story("S3SinkDriverRestarting", "a new pod starts from nothing", {RESTARTS: "9x90 0x60"}, 95),
+    Story("S3SinkNotReady", "its driver is not well", {READY: "0x30", RESTARTS: "0x30"}, 20, SINK),
+    Story("S3SinkNotReady", "nobody knows", {READY: "-1x30"}, 20, SINK),
+    Story("S3SinkNotReady", "it is stopped", {READY: "0x30"}, 20),
+    Story("S3SinkNotReady", "it starts", {READY: "0x10 1x30", RESTARTS: "0x40"}, 20),
+    Story(
+        "S3SinkStuck", "pods cannot be made", {SINKS + ', phase="Pending"}': "2x90"}, 70, HOME | {"phase": "Pending"}
+    ),
+    Story("S3SinkStuck", "a new one starts", {SINKS + ', phase="Pending"}': "0x30 2x10 0x60"}, 70),
+    Story("S3SinkOperatorDown", "nobody scrapes it", {"up": "0x30"}, 10, HOME),
+    Story("S3SinkOperatorDown", "it went", {SINKS + ', phase="Running"}': "1x10 stale"}, 20, HOME),
+    Story("S3SinkOperatorDown", "it is there, without a sink", {SINKS + ', phase="Running"}': "0x30"}, 10),
+    Story("S3SinkOperatorErrors", "it fails", {RECONCILES + ', outcome="error"}': "0+1x60"}, 30, HOME),
+    Story("S3SinkOperatorErrors", "it works", {RECONCILES + ', outcome="ok"}': "0+9x60"}, 30),
+    Story(
+        "S3SinkOperatorSlow",
+        "sinks wait",
+        {QUEUE + ', le="30"}': "0x60", QUEUE + ', le="120"}': "0+9x60", QUEUE + ', le="+Inf"}': "0+9x60"},
+        40,
+        HOME,
+    ),
+    Story(
+        "S3SinkOperatorSlow",
+        "sinks do not wait",
+        {QUEUE + ', le="30"}': "0+9x60", QUEUE + ', le="120"}': "0+9x60", QUEUE + ', le="+Inf"}': "0+9x60"},
+        40,
+    ),
+)
+
+
+@cache
+def rules() -> Document:
+    return groups()
+
+
+def rules_of(document: Document) -> dict[str, Document]:
+    return {rule["alert"]: rule for group in document["groups"] for rule in group["rules"]}
+
+
+def without_words(document: Document) -> Document:
+    bare = copy.deepcopy(document)
+    for rule in rules_of(bare).values():
+        del rule["annotations"]
+    return bare
+
+
+def exported() -> set[str]:
+    """Every name that is scraped, the parts of histograms included."""
+    registry = CollectorRegistry()
+    OperatorMetrics(lambda: (), registry)
+    names: set[str] = set()
+    for family in (*registry.collect(), *Metrics().registry.collect()):
+        endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
+        names |= {family.name + ending for ending in endings}
+    return names
+
+
+@pytest.mark.parametrize("case", ["alerts", "quick alerts", "no alert"])
+def test_prometheus_takes_the_rules(case: str, tmp_path: Path) -> None:
+    assert check(groups(CASES[case]), tmp_path) == ""
+
+
+def trials(*, silent: bool = False) -> Iterator[Trial]:
+    """Of all stories, or as if those that fire should not."""
+    for story in STORIES:
+        severity = {"severity": rules_of(rules())[story.alert]["labels"]["severity"]}
+        expected = () if silent or story.labels is None else (story.labels | severity,)
+        if not silent or story.labels:
+            yield Trial(f"{story.alert}: {story.what}", story.alert, story.series, story.minute, expected)
+
+
+def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
+    assert try_out(without_words(rules()), tmp_path, trials()) == ""
+
+
+def test_every_alert_is_seen_firing_and_not_firing() -> None:
+    assert {story.alert for story in STORIES if story.labels} == set(rules_of(rules()))
+    assert {story.alert for story in STORIES if not story.labels} == set(rules_of(rules()))
+
+
+def test_what_an_alert_says_can_be_read(tmp_path: Path) -> None:
+    """promtool shows what it got where it expected nothing."""
+    said = try_out(rules(), tmp_path, trials(silent=True))
+    assert "error expanding template" not in said
+    for story in (story for story in STORIES if story.labels):
+        words = said.partition(f"{story.alert}: {story.what}")[2].partition("Annotations:")[2].partition("\n")[0]
+        assert not {"summary", "description", "runbook"} - set(re.findall(r"\b(\w+)=\"", words)), story
+        assert not [value for value in (story.labels or {}).values() if value not in words], story
+
+
+def test_only_metrics_that_exist_are_asked_for() -> None:
+    for name, rule in rules_of(rules()).items():
+        used = set(re.findall(r"\bs3sink_\w+", rule["expr"]))
+        assert used, name
+        assert used <= exported(), name
+
+
+def test_the_page_that_an_alert_names_exists() -> None:
+    for name, rule in rules_of(rules()).items():
+        page, _, anchor = rule["annotations"]["runbook"].partition("#")
+        titles = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.M)
+        assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}, name
+    told = rules_of(groups(CASES["quick alerts"]))["S3SinkNoFlush"]["annotations"]
+    assert told["runbook_url"] == "https://git.example.com/s3sink/docs/troubleshooting.md"
+
+
+def test_every_alert_is_explained() -> None:
+    table = (ROOT / "docs" / "chart.md").read_text()
+    assert re.findall(r"^\| `(S3Sink\w+)` \|", table, re.M) == list(rules_of(rules()))
+
+
+def test_thresholds_and_times_are_those_of_the_values() -> None:
+    quick = rules_of(groups(CASES["quick alerts"]))
+    assert {rule["for"] for rule in quick.values()} == {"7s"}
+    assert {tuple(rule["labels"].items()) for rule in quick.values()} == {(("severity", "page"), ("team", "data"))}
+    assert "[10s] offset 10s" in quick["S3SinkLagGrowing"]["expr"]
+    assert "> 5\n" in quick["S3SinkLagGrowing"]["expr"]
+    assert "> 20.5\n" in quick["S3SinkPartitionBehind"]["expr"]
+
+
+def test_prometheus_takes_the_scrape_configuration_of_the_page(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "chart.md").read_text()
+    block = re.search(r"^    scrape_configs:\n(?:    .*\n)+", page, re.M)
+    assert block is not None
+    # Debian builds Prometheus without the discovery of pods: what is made of them is checked.
+    here = re.sub(r"kubernetes_sd_configs: .*", "static_configs: [{targets: [localhost:8081]}]", block[0])
+    (tmp_path / "prometheus.yaml").write_text(textwrap.dedent(here))
+    code, said = promtool("check", "config", str(tmp_path / "prometheus.yaml"))
+    assert code == 0, said
