@@ -1,0 +1,192 @@
+"""Argo CD's own code, built once: what it thinks of an object, what its actions change, and what it sees as drift.
+
+    with ArgoCD(cluster.kubeconfig) as argocd:
+        (desired,) = argocd.read(manifest, namespace)
+        argocd.apply(desired)
+        argocd.diff(live, desired).modified
+
+Nothing of Argo CD runs on the cluster. Its settings are read from the ConfigMap argocd-cm in the namespace argocd.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.parts.cache import build_once
+from e2e.parts.go import go_program
+from e2e.parts.processes import PartFailed
+from e2e.parts.versions import version
+
+NAMESPACE = "argocd"
+MANAGER = "argocd-controller"
+_SOURCE = Path(__file__).parents[1] / "gitops" / "main.go"
+_APPLICATIONS = "application-crd.yaml"
+_MODULE, _ENGINE = "github.com/argoproj/argo-cd/v3", "github.com/argoproj/argo-cd/gitops-engine"
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Health:
+    status: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an Application compares: three ways, unless its options say otherwise."""
+
+    server: bool = False
+    """With the sync option ServerSideApply=true."""
+    serverDiff: bool = False
+    """With the compare option ServerSideDiff=true."""
+    webhooks: bool = False
+    """With the compare option IncludeMutationWebhook=true, which goes with ServerSideDiff."""
+
+
+@dataclass(frozen=True)
+class Diff:
+    modified: bool
+    live: Document
+    predicted: Document
+    """What it would look like after a sync."""
+
+
+class ArgoCD:
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    def __enter__(self) -> Self:
+        self._log = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [argocd_dir() / "argocd", str(self._kubeconfig)],
+            env={**os.environ, "no_proxy": "*", "NO_PROXY": "*"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+    def read(self, manifest: str, namespace: str, *, tracking: str = "annotation") -> list[Document]:
+        """The objects of a file in git, as they are compared and applied: with their Application's mark."""
+        found: list[Document] = self._ask("read", manifest=manifest, namespace=namespace, tracking=tracking)
+        return found
+
+    def apply(self, desired: Document, *, server: bool = False) -> None:
+        """As a sync does, with or without the option ServerSideApply=true."""
+        self._ask("apply", desired=desired, server=server)
+
+    def diff(self, live: Document, desired: Document, way: Way = Way()) -> Diff:  # noqa: B008 - a value
+        """What a sync would change of an object."""
+        return Diff(**self._ask("diff", live=live, desired=desired, tracking="annotation", **asdict(way)))
+
+    def health(self, live: Document) -> Health:
+        return Health(**self._ask("health", live=live))
+
+    def actions(self, live: Document) -> dict[str, Document]:
+        """What is offered for an object, by name."""
+        found: list[Document] = self._ask("actions", live=live)
+        return {action["name"]: action for action in found}
+
+    def act(self, live: Document, action: str) -> Document:
+        """The merge patch that an action sends to the API server."""
+        patch: Document = self._ask("act", live=live, action=action)
+        return patch
+
+    def _ask(self, what: str, **about: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"ask": what, **about}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            raise PartFailed(f"Argo CD's code ended over a question ({what}):\n{self._log.read()[-4000:]}")
+        said = json.loads(line)
+        if said["error"]:
+            raise PartFailed(f"Argo CD's code, asked for {what}, says: {said['error']}")
+        return said["answer"]
+
+
+def argocd_dir() -> Path:
+    """The program that answers, as `argocd`, and the definition of Applications."""
+    linked = f"{version('argocd', 'engine')} {version('kubernetes', 'version')}"
+    digest = hashlib.sha256(_SOURCE.read_bytes() + linked.encode()).hexdigest()[:8]
+    return build_once(f"argocd-{version('argocd', 'version')}-{digest}", _build)
+
+
+def applications() -> Path:
+    """The definition of Argo CD's own resource."""
+    return argocd_dir() / _APPLICATIONS
+
+
+def _build(folder: Path) -> None:
+    release = version("argocd", "version")
+    print(f"• building a part of Argo CD {release} with Go: some minutes, once", file=sys.stderr, flush=True)
+    source = folder / "source"
+    source.mkdir()
+    shutil.copy(_SOURCE, source)
+    (source / "go.mod").write_text("\n".join(_module(release)) + "\n")
+    _go(["build", "-trimpath", "-ldflags", "-s -w", "-o", str(folder / "argocd"), "."], source)
+    shutil.rmtree(source)
+    shutil.copy(Path(_downloaded(release)["Dir"], "manifests", "crds", _APPLICATIONS), folder)
+
+
+def _module(release: str) -> list[str]:
+    """A go.mod that requires what Argo CD's own does, which Go does not look at in what it imports.
+
+    The libraries of Kubernetes are those of the test cluster: they are compiled already.
+    """
+    module: dict[str, Any] = json.loads(_go(["mod", "edit", "-json", _downloaded(release)["GoMod"]], Path("/")))
+    kubernetes = version("kubernetes", "version")
+    published = "v0." + kubernetes.partition(".")[2]
+    lines = ["module s3sink.test/argocd", f"go {module['Go']}", f"require {_MODULE} v{release}"]
+    lines += [f"require {required['Path']} {required['Version']}" for required in module["Require"]]
+    lines += [f"replace k8s.io/kubernetes => k8s.io/kubernetes v{kubernetes}"]
+    for replaced in module["Replace"]:
+        old, new = replaced["Old"]["Path"], replaced["New"]
+        if old == _ENGINE:
+            # In Argo CD's own tree it is a folder; it is published under versions of its own.
+            new = {"Path": _ENGINE, "Version": version("argocd", "engine")}
+        elif old.startswith("k8s.io/") and new["Version"].startswith("v0."):
+            new = {"Path": old, "Version": published}
+        if old != "k8s.io/kubernetes":
+            lines.append(f"replace {old} => {new['Path']} {new['Version']}")
+    return lines
+
+
+def _downloaded(release: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads(_go(["mod", "download", "-json", f"{_MODULE}@v{release}"], Path("/")))
+    return found
+
+
+def _go(arguments: Sequence[str], folder: Path) -> str:
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false"}
+    command = [go_program(), *arguments]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PartFailed(f"go {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
