@@ -102,7 +102,10 @@ CASES = {
     "the driver starts": Case(running(report=report("Starting")), PROGRESSING, "Starting"),
     "an earlier spec runs": Case(running(pods=(pod(spec_hash="other"),)), PROGRESSING, "Updating"),
     "the former driver ends": Case(observed(pods=(pod(deleting=NOW),)), PROGRESSING, "WaitingForFormerDriver"),
-    "no node": Case(_trouble(phase="Pending", unschedulable="0/3 nodes"), PROGRESSING, "FailedScheduling"),
+    "no node": Case(
+        _trouble(phase="Pending", unschedulable="0/3 nodes", created=NOW.isoformat()), PROGRESSING, "FailedScheduling"
+    ),
+    "no node for minutes": Case(_trouble(phase="Pending", unschedulable="0/3 nodes"), DEGRADED, "FailedScheduling"),
     "paused": Case(running({"state": "Paused"}, report=report("Paused")), SUSPENDED, "Paused"),
     "stopped": Case(observed(resource({"state": "Stopped"})), SUSPENDED, "Stopped"),
     "stopping": Case(running({"state": "Stopped"}), PROGRESSING, "Stopping"),

@@ -234,6 +234,13 @@ def test_a_quota_that_forbids_the_pod_is_named() -> None:
     assert "exceeded quota" in message(status, "Ready")
 
 
+def test_a_pod_that_finds_no_node_for_minutes_is_a_failure_and_not_on_its_way() -> None:
+    lost = {"phase": "Pending", "ready": False, "unschedulable": "0/3 nodes are available"}
+    for created, phase in (("2026-11-16T11:59:00Z", "Pending"), ("2026-11-16T11:50:00Z", "Degraded")):
+        status = status_of(running(pods=(pod(created=created, **lost),), report=None))
+        assert (status["phase"], named(status, "Ready")) == (phase, ("False", "FailedScheduling"))
+
+
 def test_a_job_that_gets_no_pod_says_so_after_a_while_and_where_to_look() -> None:
     sink = resource({"run": "Once"})
     early = observed(sink, children=children(sink), now=NOW - timedelta(minutes=59))

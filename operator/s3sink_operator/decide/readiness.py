@@ -47,7 +47,9 @@ def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Docu
     if pod.ended is not None:
         return _ended(pod, pod.ended, situation, seen)
     if cause := cause_of(pod):
-        return cause.phase, _not_ready(cause.reason, cause.message)
+        # A node may come up for it, but not for ever.
+        phase = "Degraded" if cause.phase == "Pending" and _waited(observed, pod.created) else cause.phase
+        return phase, _not_ready(cause.reason, cause.message)
     # A scheduled run ends with the spec it began with; the next one takes the new one.
     if situation.spec_hash and pod.spec_hash != situation.spec_hash and not situation.schedule:
         return "Starting", _not_ready("Updating", f"pod {pod.name} still runs an earlier spec")
