@@ -48,7 +48,7 @@ def main() -> int:
         small = bench.small(chosen.flushes) if chosen.flushes else None
         backlog: dict[str, Round] = {}
         if chosen.backlog:
-            sinks = [case for case in cases if case.name != LIMIT]
+            sinks = [case for case in cases if case.kind == "drain"]
             backlog = bench.turns(sinks, bench.topic("backlog", chosen.backlog), chosen.backlog, chosen.warm_up, 1)
     found = report.goals(rounds, small, backlog)
     report.show_goals(console, found)

@@ -10,9 +10,11 @@ from e2e.parts.s3 import S3Server
 from s3sink_job.secrets import Secrets, write_secrets
 from s3sink_job.spec import SpecError, parse
 
-LIMIT, LINES, COLUMNS = "limit-noop", "json-json", "json-parquet"
+LIMIT, HAND_OVER, LINES, COLUMNS = "limit-noop", "hand-over", "json-json", "json-parquet"
+KINDS = {LIMIT: "limit", HAND_OVER: "hand-over"}
 FORMATS: dict[str, dict[str, Any]] = {
     LIMIT: {"type": "Json"},
+    HAND_OVER: {"type": "Json"},
     LINES: {"type": "Json"},
     COLUMNS: {"type": "Parquet", "compression": {"codec": "Zstd"}},
 }
@@ -38,7 +40,7 @@ class Case:
         return ""
 
 
-CASES = {name: Case(name, "limit" if name == LIMIT else "drain", format) for name, format in FORMATS.items()}
+CASES = {name: Case(name, KINDS.get(name, "drain"), format) for name, format in FORMATS.items()}
 # Due as soon as the records of one flush are there.
 SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records": 1000})
 

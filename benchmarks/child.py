@@ -12,17 +12,20 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TextIO
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from s3sink_job.encoding import encoding_of
+from s3sink_job.engine.batches import limit_of, without_large
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.job import read_slices
 from s3sink_job.engine.loop import DONE, Loop
 from s3sink_job.engine.session import start_session
+from s3sink_job.engine.write import RESULT_SCHEMA
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
@@ -39,17 +42,26 @@ class Round:
         self._steady: Driver | None = None
 
     def limit(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """The columns that the product reads, as it reads them, and nothing done with them."""
+        """The columns that the product reads, by the reader that Spark takes by default, and nothing done with them."""
+        self.spark.conf.unset("spark.sql.sources.useV1SourceList")
+        self._frame(order).write.format("noop").mode("overwrite").save()
+        return {"records": sum(order["ends"])}
+
+    def hand_over(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """As far as the product's own code, which does nothing with what it gets."""
+        with limit_of(self.spark, small=True):
+            without_large(self._frame(order)).mapInArrow(_dropped, RESULT_SCHEMA).collect()
+        return {"records": sum(order["ends"])}
+
+    def _frame(self, order: Mapping[str, Any]) -> DataFrame:
         spec = self.sink.spec
         slices = [Slice(order["topic"], 1, p, 0, end, "bench") for p, end in enumerate(order["ends"])]
-        frame = read_slices(
+        return read_slices(
             *(self.spark, slices, connection(spec.source, self.secrets)),
             columns=encoding_of(spec).columns,
-            group="s3sink.default.limit",
+            group=f"s3sink.default.{self.sink.metadata.name}",
             isolation=spec.source.isolation,
         )
-        frame.write.format("noop").mode("overwrite").save()
-        return {"records": sum(order["ends"])}
 
     def drain(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """`s3sink run --once`, from taking over to the last object published."""
@@ -72,6 +84,12 @@ class Round:
         destination = replace(spec.destination, bucket=order["bucket"])
         sink = replace(self.sink, spec=replace(spec, run=run, source=source, destination=destination))
         return Driver(sink, self.secrets, self.spark, Reporter(), cluster="bench", stop=threading.Event())
+
+
+def _dropped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.num_rows:
+            yield pa.RecordBatch.from_pydict({"result": [""]})
 
 
 def _flushed(driver: Driver) -> int:
@@ -98,7 +116,8 @@ def main() -> None:
     first = json.loads(sys.stdin.readline())
     sink = parse(first["document"])
     rounds = Round(sink, Secrets(first["secrets"]), start_session(sink.spec, sink.metadata.name))
-    run = {"limit": rounds.limit, "drain": rounds.drain, "flush": rounds.flush}[first["kind"]]
+    kinds = {"limit": rounds.limit, "hand-over": rounds.hand_over, "drain": rounds.drain, "flush": rounds.flush}
+    run = kinds[first["kind"]]
     for line in sys.stdin:
         answers.write(json.dumps(run(json.loads(line))) + "\n")
         answers.flush()

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from s3sink_job.engine.batches import limit_of, without_large
 from s3sink_job.engine.write import RESULT_SCHEMA, SliceResult, WriteTask, result_from_json
 from s3sink_job.errors import TransientError
 from s3sink_job.flush.manifest import Slice
@@ -35,11 +36,19 @@ class JobFailed(TransientError):
 
 
 def run_job(
-    spark: SparkSession, task: WriteTask, connection: Mapping[str, str], *, group: str, isolation: str
+    spark: SparkSession,
+    task: WriteTask,
+    connection: Mapping[str, str],
+    *,
+    group: str,
+    isolation: str,
+    small: bool = False,
 ) -> list[SliceResult]:
     """One result for each slice. A slice that no task reported held no record."""
     frame = read_slices(spark, task.slices, connection, columns=task.encoding.columns, group=group, isolation=isolation)
-    rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
+    frame = without_large(frame) if small else frame
+    with limit_of(spark, small=small):
+        rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
     results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
     return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from s3sink_job.engine.batches import BATCH_BYTES, BATCH_LIMIT, BATCH_RECORDS
 from s3sink_job.engine.cluster import Place, cluster_settings, remove_left_overs
 from s3sink_job.spec import Spec
 
@@ -28,14 +29,16 @@ FIXED = {
     "spark.speculation": "false",
     # Kafka's timestamps as they are, wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # Memory bounded by batches, whatever the size of the records.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+    # Memory bounded by batches, whatever the size of the records; a job of small ones needs no look at the bytes.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_RECORDS),
+    BATCH_LIMIT: str(BATCH_BYTES),
     "spark.driver.maxResultSize": "256m",
     "spark.python.daemon.module": "s3sink_job.engine.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.artifact.isolation.enabled": "false",
+    # Kafka's newer reader makes no row objects on its way.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
 # The space for new objects is fixed: left to itself it grows for hours, and is as quick with this.
 JAVA_OPTIONS = "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2 -XX:NewSize=128m -XX:MaxNewSize=128m"

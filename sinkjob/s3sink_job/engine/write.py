@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
 from s3sink_job.encoding import Encoding
@@ -27,6 +26,9 @@ from s3sink_job.spec import Destination
 from s3sink_job.spill import SpillPlace
 from s3sink_job.stores.bucket import Retrying
 from s3sink_job.stores.client import open_bucket
+
+LARGE_RECORD = "LargeRecord"
+"""The reason of a slice that a job of small records cannot take."""
 
 # As a type, not as text: Spark would start its whole SQL parser for two words.
 RESULT_SCHEMA = StructType([StructField("result", StringType())])
@@ -123,6 +125,7 @@ class WriteTask:
         """The slice that holds the first row. There is no other way for a task to learn which one is its own."""
         topic = batch.column("topic")[0].as_py() if "topic" in batch.schema.names else self.slices[0].topic
         partition, offset = batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py()
+        offset = ~offset if offset < 0 else offset
         for slice in self.slices:
             if slice.at == (topic, partition) and slice.start <= offset < slice.end:
                 return slice
@@ -158,6 +161,9 @@ class SliceWriter:
 
     def write(self, batch: pa.RecordBatch) -> bool:
         """False once the slice is over before its end."""
+        if (large := self._large(batch)) is not None:
+            self._failure = Failure(LARGE_RECORD, f"offset {large} is a large record", retryable=True)
+            return False
         self._check(batch)
         self._read += batch.nbytes
         try:
@@ -193,12 +199,17 @@ class SliceWriter:
     def abandon(self) -> None:
         self._objects.abandon()
 
+    def _large(self, batch: pa.RecordBatch) -> int | None:
+        """The offset of a record that was held back (see `batches`)."""
+        lowest: int = batch.column("offset").to_numpy().min()
+        return ~lowest if lowest < 0 else None
+
     def _check(self, batch: pa.RecordBatch) -> None:
         """Spark's split and the plan's slices are the same by construction; this is where that is checked."""
-        offsets, partitions = batch.column("offset"), batch.column("partition")
-        rising = len(offsets) == 1 or pc.all(pc.greater(offsets[1:], offsets[:-1])).as_py()
-        mine = pc.all(pc.equal(partitions, self.slice.partition)).as_py()
-        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        offsets, partitions = batch.column("offset").to_numpy(), batch.column("partition").to_numpy()
+        rising = (offsets[1:] > offsets[:-1]).all()
+        mine = (partitions == self.slice.partition).all()
+        first, last = int(offsets[0]), int(offsets[-1])
         if not (rising and mine and self._last < first and last < self.slice.end):
             raise ProtocolError(
                 f"Spark gave the task of {self.slice} rows {first}…{last} after {self._last}: "

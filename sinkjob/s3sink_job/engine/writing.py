@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from s3sink_job.encoding import Encoding
+from s3sink_job.engine.batches import can_be_small
 from s3sink_job.engine.job import JobFailed, run_job
 from s3sink_job.engine.repair import Left
-from s3sink_job.engine.write import Failure, SliceResult, WriteTask
+from s3sink_job.engine.write import LARGE_RECORD, Failure, SliceResult, WriteTask
 from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.flush.cut import joined, task_slots
 from s3sink_job.flush.manifest import Slice
@@ -37,6 +38,8 @@ class Writing:
     stop: threading.Event
     on_request_retries: Callable[[int], None]
     _jobs: int = 0
+    _large: set[tuple[str, int]] = field(default_factory=set)
+    """Partitions that were seen to hold large records."""
 
     def task(
         self,
@@ -121,12 +124,25 @@ class Writing:
         # A topic made anew needs consumers of its own: cached ones remember positions in the old log.
         remade = sum(topic.generation - 1 for topic in state.topics.values())
         group += f".{remade}" if remade else ""
-        results = run_job(self.spark, task, connection, group=group, isolation=self.sink.spec.source.isolation)
+        results = self._run(task, connection, group)
         self.on_request_retries(sum(r.request_retries for r in results))
         self._jobs += 1
         if self._jobs % JOBS_A_COLLECTION == 0:
             self.spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
         return results
+
+    def _run(self, task: WriteTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """As small records, where that is not known to be wrong; slices with others again, as what they are."""
+        small = can_be_small(task.encoding.columns) and not any(s.at in self._large for s in task.slices)
+        isolation = self.sink.spec.source.isolation
+        results = run_job(self.spark, task, connection, group=group, isolation=isolation, small=small)
+        large = tuple(r.slice for r in results if r.failure and r.failure.reason == LARGE_RECORD)
+        if not large:
+            return results
+        self._large |= {part.at for part in large}
+        again = run_job(self.spark, replace(task, slices=large), connection, group=group, isolation=isolation)
+        mended = {r.slice: r for r in again}
+        return [mended.get(r.slice, r) for r in results]
 
     def keep_committable(
         self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket

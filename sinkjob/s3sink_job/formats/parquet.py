@@ -188,8 +188,9 @@ class _Writable:
         self._sink = sink
         self.closed = False
 
-    def write(self, data: bytes) -> int:
-        return self._sink.write(data)
+    def write(self, data: bytes | pa.Buffer) -> int:
+        # Arrow may use a buffer again once it is written.
+        return self._sink.write(bytes(data))
 
     def flush(self) -> None:
         return

@@ -116,7 +116,8 @@ def _as_json(column: Column, format: str, what: str) -> tuple[Column, Bad]:
             text = quoted(plain)
         case _:
             text, bad = _concat('"', base64(column), '"'), NONE_BAD
-    return pc.fill_null(text, "null"), Bad({row: f"{what} is {why}" for row, why in bad.rows.items()})
+    text = pc.fill_null(text, "null") if text.null_count else text
+    return text, Bad({row: f"{what} is {why}" for row, why in bad.rows.items()})
 
 
 def _rest_of_object(value: Column) -> Column:

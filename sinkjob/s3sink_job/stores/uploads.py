@@ -14,7 +14,10 @@ MAX_PARTS = 10_000
 
 @dataclass
 class Upload:
-    """Holds at most one part, in memory or, where that is scarce, in a file. Any encoder can write to it."""
+    """Holds at most one part, in memory or, where that is scarce, in a file. Any encoder can write to it.
+
+    What is written is kept as it is until a part is full, not copied: it must not change after that.
+    """
 
     bucket: Bucket
     key: str
@@ -24,33 +27,31 @@ class Upload:
     upload_id: str = ""
     size: int = 0
     _etags: list[str] = field(default_factory=list)
-    _buffer: bytearray = field(default_factory=bytearray)
+    _pieces: list[bytes | memoryview] = field(default_factory=list)
     _spilled: Path | None = None
     _spill: Spill | None = None
     _on_disk: int = 0
+    held: int = 0
+    """Bytes in memory."""
 
     def write(self, data: bytes | memoryview) -> int:
-        self._buffer += data
+        self._pieces.append(data)
+        self.held += len(data)
         self.size += len(data)
-        while self._on_disk + len(self._buffer) >= self.part_size:
+        while self._on_disk + self.held >= self.part_size:
             self._send(self.part_size)
         return len(data)
 
-    @property
-    def held(self) -> int:
-        """Bytes in memory."""
-        return len(self._buffer)
-
     def spill(self, spill: Spill) -> None:
         """Moves what is held in memory to a file, until the part is full."""
-        if not self._buffer:
+        if not self.held:
             return
         if self._spilled is None:
             self._spill, self._spilled = spill, spill.new_file()
         with spill.writing(), self._spilled.open("ab") as file:
-            file.write(self._buffer)
-        self._on_disk += len(self._buffer)
-        self._buffer.clear()
+            file.writelines(self._pieces)
+        self._on_disk += self.held
+        self._keep([])
         spill.grew(self._spilled, self._on_disk)
 
     @property
@@ -60,7 +61,7 @@ class Upload:
 
     def finish(self) -> tuple[str, tuple[str, ...]]:
         """Sends what is left. The upload is whole now, and still invisible."""
-        left = self._on_disk + len(self._buffer)
+        left = self._on_disk + self.held
         if left or not self._etags:
             self._send(left)
         return self.upload_id, tuple(self._etags)
@@ -75,15 +76,21 @@ class Upload:
                 return
 
     def _send(self, count: int) -> None:
+        pieces = self._pieces
         if self._spilled is not None:
-            self._buffer[:0] = self._spilled.read_bytes()
-            self._forget_file()
+            pieces = [self._spilled.read_bytes(), *pieces]
+        *whole, last = pieces or [b""]
+        cut = len(last) - (self._on_disk + self.held - count)
         if not self.upload_id:
             self.upload_id = self.bucket.create_upload(self.key, self.metadata, self.content_type)
-        with memoryview(self._buffer) as view:
-            etag = self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, view[:count])
-        self._etags.append(etag)
-        del self._buffer[:count]
+        with memoryview(last) as view:
+            body = b"".join((*whole, view[:cut]))
+        self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
+        self._keep([memoryview(last)[cut:]] if cut < len(last) else [])
+        self._forget_file()
+
+    def _keep(self, pieces: list[bytes | memoryview]) -> None:
+        self._pieces, self.held = pieces, sum(map(len, pieces))
 
     def _forget_file(self) -> None:
         if self._spill is not None and self._spilled is not None:
