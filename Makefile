@@ -2,6 +2,8 @@
 .PHONY: help setup demo test e2e bench bench-operator lint format lock clean
 
 PY := .venv/bin/python
+# Processes that share the tests, folder by folder; each has its own broker, store and session.
+WORKERS ?= 2
 SOURCES := $(wildcard sinkjob operator e2e charts tests examples benchmarks)
 
 help: ## List every command
@@ -15,7 +17,9 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 	@$(PY) -m examples.demo
 
 test: setup lint ## Check and test everything, against a real broker, S3 server and API server
-	@$(PY) -m pytest
+	@$(PY) -m e2e.cluster build >/dev/null
+	@$(PY) -m e2e.parts.gitops >/dev/null
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; about 25 minutes)
 	@$(PY) -m e2e.cluster build >/dev/null

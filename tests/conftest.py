@@ -16,6 +16,12 @@ from e2e.parts.s3 import S3Server, Versitygw
 _numbers = itertools.count(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, those of a folder stay together: they share a server or a session."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
     """One broker for the whole run, with a SASL_SSL listener beside the plain one."""

@@ -190,3 +190,7 @@ def _go(arguments: Sequence[str], folder: Path) -> str:
     if done.returncode != 0:
         raise PartFailed(f"go {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+if __name__ == "__main__":
+    print(argocd_dir())
