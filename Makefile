@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e bench bench-operator lint format lock clean
+.PHONY: help setup demo test e2e bench bench-operator sbom lint format lock clean
 
 PY := .venv/bin/python
 # Processes that share the tests, folder by folder; each has its own broker, store and session.
@@ -21,7 +21,7 @@ test: setup lint ## Check and test everything, against a real broker, S3 server 
 	@$(PY) -m e2e.parts.gitops >/dev/null
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
-e2e: setup ## Operator, driver and executors on a real Kubernetes (root on Linux; about 25 minutes)
+e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about half an hour)
 	@$(PY) -m e2e.cluster build >/dev/null
 	@$(PY) -m pytest e2e/chain
 
@@ -30,6 +30,11 @@ bench: setup ## Measure speed and memory beside the limit of Spark and Kafka (BE
 
 bench-operator: setup ## Measure the operator with 1,000 sinks on a real API server (BENCH=--help shows options)
 	@$(PY) -m benchmarks.control $(BENCH)
+
+sbom: setup ## Write what the image is made of to build/sbom.json, and check it (builds Syft once, some minutes)
+	@mkdir -p build
+	@$(PY) -m e2e.image sbom >build/sbom.json
+	@$(PY) -m pytest -q e2e/image
 
 lint: setup ## Check style, types and the rooms' imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

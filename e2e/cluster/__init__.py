@@ -2,8 +2,8 @@
 
     python -m e2e.cluster build|up|load-image FILE|kubeconfig|down [--tier control|all]
 
-The provider `bare` runs Kubernetes' own programs on this Linux machine, with no Docker and no virtual machine.
-Tests see only `Cluster`, so that a provider for people with Docker can stand beside it.
+The provider `bare` runs Kubernetes' own programs on this Linux machine, with no Docker and no virtual machine;
+`kind` is for people with Docker. Tests see only `Cluster`.
 """
 
 from e2e.cluster.bare import BareCluster

@@ -6,17 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from e2e.cluster import BareCluster, ClusterFailed, binaries
+from e2e.cluster import BareCluster, Cluster, ClusterFailed, binaries
+from e2e.cluster.interface import PROVIDERS, choose
+from e2e.cluster.kind import KindCluster, kind_program
 from e2e.image.host import SetupFailed
 
 
 def main() -> int:
     arguments = _parser().parse_args()
-    cluster = BareCluster(arguments.tier)
     try:
+        cluster = _cluster(arguments)
         match arguments.command:
             case "build":
-                binaries.build_all()
+                _build(cluster)
             case "up":
                 cluster.up()
                 print(f"export KUBECONFIG={cluster.kubeconfig}")
@@ -26,7 +28,7 @@ def main() -> int:
                 print(cluster.load_image(arguments.archive))
             case "kubeconfig":
                 if not cluster.is_up:
-                    raise ClusterFailed(f"no cluster of the tier `{arguments.tier}` is up")
+                    raise ClusterFailed("it is not up")
                 print(cluster.kubeconfig)
             case "down":
                 cluster.down()
@@ -36,10 +38,26 @@ def main() -> int:
     return 0
 
 
+def _cluster(arguments: argparse.Namespace) -> Cluster:
+    if arguments.tier == "all":
+        return choose(arguments.provider)
+    if arguments.provider == "kind":
+        raise ClusterFailed("the tier `control` is the provider `bare`'s; kind has whole clusters only")
+    return BareCluster(arguments.tier)
+
+
+def _build(cluster: Cluster) -> None:
+    if isinstance(cluster, KindCluster):
+        kind_program()
+    else:
+        binaries.build_all()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m e2e.cluster", description="A real Kubernetes on this machine")
+    parser.add_argument("--provider", choices=PROVIDERS, help="default: kind where a Docker daemon answers, else bare")
     commands = parser.add_subparsers(dest="command", required=True)
-    build = commands.add_parser("build", help="build Kubernetes' programs now, so that `up` need not")
+    build = commands.add_parser("build", help="build the provider's programs now, so that `up` need not")
     up = commands.add_parser("up", help="bring it up and print what to export in a shell")
     load = commands.add_parser("load-image", help="give an OCI archive to the node and print the image's reference")
     load.add_argument("archive", type=Path, metavar="FILE")

@@ -11,6 +11,7 @@ import io
 import json
 import platform
 import tarfile
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ _NAME = "org.opencontainers.image.ref.name"
 _CONTAINERD_NAME = "io.containerd.image.name"
 _MEDIA = "application/vnd.oci.image"
 _EPOCH = "1970-01-01T00:00:00Z"
+_PIECE = 1 << 20
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -55,6 +57,15 @@ class Layer:
     @property
     def size(self) -> int:
         return self.tar.stat().st_size
+
+    def packed_size(self) -> int:
+        """As a registry would keep and send it, by gzip. Takes its time."""
+        packer = zlib.compressobj(level=6, wbits=31)
+        size = 0
+        with self.tar.open("rb") as file:
+            while piece := file.read(_PIECE):
+                size += len(packer.compress(piece))
+        return size + len(packer.flush())
 
 
 def write_archive(archive: Path, reference: str, layers: Sequence[Layer], config: Mapping[str, Any]) -> None:

@@ -1,5 +1,8 @@
 """Builds the image, layer by layer, each kept in the cache under the hash of what it is made from.
 
+What goes into it stands in the Dockerfile: a step runs in a copy of the files that Docker would have shown it, so that
+neither way of building can come to depend on something that the other lacks.
+
 A change of our own code makes only the last layer anew, which takes seconds. The image's tag is the hash of all of
 it: a pod that names it runs exactly that code, and no node ever holds an older image under the same name.
 """
@@ -14,13 +17,13 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from e2e.image.archive import Layer, write_archive
-from e2e.image.dockerfile import image_config
+from e2e.image.dockerfile import debian_suite, image_config, python_version, steps
 from e2e.image.host import SetupFailed, install, say
 from e2e.parts.cache import build_once, cache_root, locked
 from e2e.parts.jars import connector_dir
@@ -29,7 +32,7 @@ from e2e.parts.versions import version
 _PROJECT = Path(__file__).parents[2]
 _HERE = Path(__file__).parent
 _STEPS = _HERE / "steps"
-_SUITE = "bookworm"
+_DOCKERFILE = _PROJECT / "Dockerfile"
 _KEEP = 2
 """Archives are large; a newer one makes all but the last before it useless."""
 
@@ -38,29 +41,33 @@ _KEEP = 2
 class Image:
     archive: Path
     reference: str
+    layers: Mapping[str, Layer]
+    """By the names of their steps, from the lowest."""
 
 
 def build_image() -> Image:
     """The image of this tree, from the cache where it is there already."""
     install({"mmdebstrap": "mmdebstrap"})
     project = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["project"]
-    layers = [_base(), _packages(project), _product()]
-    config = image_config((_PROJECT / "Dockerfile").read_text())
-    identity = _hash([layer.digest for layer in layers], config)
+    dockerfile = _DOCKERFILE.read_text()
+    layers = {"base": _base(dockerfile), "packages": _packages(dockerfile, project), "product": _product(dockerfile)}
+    config = image_config(dockerfile)
+    identity = _hash([layer.digest for layer in layers.values()], config)
     reference = f"localhost/s3sink:{project['version']}-{identity}"
     archive = cache_root() / "images" / f"s3sink-{project['version']}-{identity}.tar"
     with locked(cache_root() / ".images.lock"):
         archive.parent.mkdir(exist_ok=True)
         if not archive.exists():
             unfinished = archive.with_suffix(".new")
-            write_archive(unfinished, reference, layers, config)
+            write_archive(unfinished, reference, list(layers.values()), config)
             unfinished.rename(archive)
         archive.touch()
         _forget_older(archive.parent.glob("s3sink-*.tar"))
-    return Image(archive, reference)
+    return Image(archive, reference, layers)
 
 
-def _base() -> Layer:
+def _base(dockerfile: str) -> Layer:
+    suite = debian_suite(dockerfile)
     packages = (_HERE / "packages.txt").read_text().split()
     # Without the hook Debian brings a program to rearrange its folders, and all of Perl with it.
     options = ["--variant=essential", f"--include={','.join(packages)}", "--aptopt=APT::Install-Recommends false"]
@@ -69,30 +76,41 @@ def _base() -> Layer:
 
     def fill(folder: Path) -> None:
         say("image: Debian, Java and Python: one to two minutes, once")
-        command = ["mmdebstrap", "--quiet", *options, f"--customize-hook={script}", _SUITE, str(folder / "layer.tar")]
-        _run(command, {"SOURCE_DATE_EPOCH": "0"})
+        command = ["mmdebstrap", "--quiet", *options, f"--customize-hook={script}", suite, str(folder / "layer.tar")]
+        _run(command, _PROJECT, {"SOURCE_DATE_EPOCH": "0"})
 
-    return _layer("base", _hash(options, script.read_bytes(), _SUITE), fill)
+    return _layer("base", _hash(options, script.read_bytes(), suite), fill)
 
 
-def _packages(project: dict[str, Any]) -> Layer:
-    wanted = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in ("job", "operator"))]
+def _packages(dockerfile: str, project: dict[str, Any]) -> Layer:
+    wanted = [project["dependencies"], project["optional-dependencies"]]
     locked_versions = (_PROJECT / "requirements.lock").read_bytes()
     connector = version("spark", "kafka_connector")
 
     def fill(folder: Path) -> None:
         say("image: Python packages and the Kafka connector: one to two minutes, once per change of requirements.lock")
-        _fill("packages", folder, {"JARS": str(connector_dir())})
+        fill_step("packages", dockerfile, folder, {"JARS": str(connector_dir())})
 
-    return _layer("packages", _hash(wanted, locked_versions, connector, *_scripts("packages")), fill)
+    scripts = [(_STEPS / name).read_bytes() for name in ("common.sh", "packages.sh")]
+    return _layer("packages", _hash(wanted, locked_versions, connector, scripts, python_version(dockerfile)), fill)
 
 
-def _product() -> Layer:
-    files = [_PROJECT / name for name in ("pyproject.toml", "README.md", "LICENSE")]
-    for folder in ("sinkjob", "operator", "e2e/image/bin"):
-        files += [path for path in (_PROJECT / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    contents = [(str(path.relative_to(_PROJECT)), path.read_bytes()) for path in sorted(files)]
-    return _layer("product", _hash(contents, *_scripts("product")), lambda folder: _fill("product", folder, {}))
+def _product(dockerfile: str) -> Layer:
+    seen = step_files("product", dockerfile)
+    contents = [(name, path.stat().st_mode & 0o111, path.read_bytes()) for name, path in seen.items()]
+    identity = _hash(contents, python_version(dockerfile))
+    return _layer("product", identity, lambda folder: fill_step("product", dockerfile, folder, {}))
+
+
+def step_files(step: str, dockerfile: str) -> dict[str, Path]:
+    """The files that the step may see, by their names in the project: those that the Dockerfile has copied by then."""
+    files: dict[str, Path] = {}
+    for source in steps(dockerfile)[step].sources:
+        place = _PROJECT / source
+        for path in place.rglob("*") if place.is_dir() else [place]:
+            if path.is_file() and path.suffix != ".pyc":
+                files[str(path.relative_to(_PROJECT))] = path
+    return dict(sorted(files.items()))
 
 
 def _layer(name: str, identity: str, fill: Callable[[Path], None]) -> Layer:
@@ -109,23 +127,26 @@ def _layer(name: str, identity: str, fill: Callable[[Path], None]) -> Layer:
     return Layer(folder / "layer.tar", (folder / "digest").read_text())
 
 
-def _fill(step: str, folder: Path, env: dict[str, str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="s3sink-layer-") as root:
-        _run([str(_STEPS / f"{step}.sh"), root], {"PYTHON": _python(), **env})
-        Layer.of_folder(folder / "layer.tar", Path(root))
+def fill_step(step: str, dockerfile: str, folder: Path, env: dict[str, str]) -> None:
+    """Runs the step where it finds what it would find with Docker, and no more."""
+    with tempfile.TemporaryDirectory(prefix="s3sink-layer-") as scratch:
+        root, project = Path(scratch, "root"), Path(scratch, "project")
+        root.mkdir()
+        for name, path in step_files(step, dockerfile).items():
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, project / name)
+        script = project / _STEPS.relative_to(_PROJECT) / f"{step}.sh"
+        _run([str(script), str(root)], project, {"PYTHON": _python(python_version(dockerfile)), **env})
+        Layer.of_folder(folder / "layer.tar", root)
 
 
-def _scripts(step: str) -> list[bytes]:
-    return [(_STEPS / name).read_bytes() for name in ("common.sh", f"{step}.sh")]
-
-
-def _python() -> str:
-    """The image's Python is Debian's 3.11: packages are chosen and compiled for it."""
-    if platform.python_version().startswith("3.11."):
+def _python(wanted: str) -> str:
+    """The image's Python is Debian's: packages are chosen and compiled for it."""
+    if platform.python_version().startswith(f"{wanted}."):
         return sys.executable
-    found = shutil.which("python3.11")
+    found = shutil.which(f"python{wanted}")
     if not found:
-        raise SetupFailed("the image needs a Python 3.11 on PATH to choose and compile packages for its own")
+        raise SetupFailed(f"the image needs a Python {wanted} on PATH to choose and compile packages for its own")
     return found
 
 
@@ -135,8 +156,8 @@ def _forget_older(archives: Iterable[Path]) -> None:
         old.unlink()
 
 
-def _run(command: list[str], env: dict[str, str]) -> None:
-    done = subprocess.run(command, cwd=_PROJECT, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+def _run(command: list[str], folder: Path, env: dict[str, str]) -> None:
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SetupFailed(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
 

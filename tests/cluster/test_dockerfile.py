@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.image.dockerfile import UnknownInstruction, image_config
+from e2e.image.dockerfile import UnknownInstruction, debian_suite, image_config, python_version, steps
 
 PROJECT = Path(__file__).parents[2]
 
@@ -23,6 +23,38 @@ def test_settings_over_several_lines_and_with_blanks() -> None:
         "ExposedPorts": {"8080/tcp": {}},
         "Entrypoint": ["/run"],
     }
+
+
+def test_labels_are_settings_too() -> None:
+    assert image_config('FROM a\nLABEL a="one two" b=3\n')["Labels"] == {"a": "one two", "b": "3"}
+
+
+def test_a_step_sees_what_was_copied_before_it() -> None:
+    found = steps(
+        "FROM a AS build\nCOPY pyproject.toml ./\nRUN e2e/image/steps/packages.sh /out\n"
+        "COPY operator operator\nRUN X=$(e2e/bootstrap.sh uv) e2e/image/steps/product.sh /out\n"
+        "FROM a\nCOPY --from=build /out /\n"
+    )
+    assert {name: step.sources for name, step in found.items()} == {
+        "packages": ("pyproject.toml",),
+        "product": ("pyproject.toml", "operator"),
+    }
+
+
+@pytest.mark.parametrize("line", ["COPY operator src", "COPY README.md docs/", "COPY a/b ./"])
+def test_a_file_that_moves_on_its_way_into_the_build_is_refused(line: str) -> None:
+    with pytest.raises(UnknownInstruction, match="must be the same path"):
+        steps(f"FROM a\n{line}\n")
+
+
+def test_the_base_must_be_debian() -> None:
+    assert debian_suite("FROM debian:trixie-slim AS base\n") == "trixie"
+    with pytest.raises(UnknownInstruction, match="suite of Debian"):
+        debian_suite("FROM alpine:3\n")
+
+
+def test_the_python_is_named_once() -> None:
+    assert python_version("FROM a\nENV PYTHON=/usr/bin/python3.11 A=b\nFROM a\nENV C=d\n") == "3.11"
 
 
 @pytest.mark.parametrize("line", ["VOLUME /data", "ENV PATH=/opt/bin:$PATH"])

@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 root=$(realpath "$1")
 home=$root/opt/s3sink
-site=$home/lib/python3.11/site-packages
+python=python$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+site=$home/lib/$python/site-packages
 uv=$(e2e/bootstrap.sh uv)
 
 # Python would compile at every start what it cannot write to a read-only root. Files are named as they will be in

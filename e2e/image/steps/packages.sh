@@ -9,14 +9,21 @@
     --constraint requirements.lock --requirement pyproject.toml --extra job --extra operator
 find "$site" -depth -type d \( -name tests -o -name __pycache__ \) -not -path '*/pyspark/*' -exec rm -rf {} +
 rm -rf "$site"/pyspark/{examples,data,sbin} "$site"/pyarrow/{include,src} "$site"/numpy/_core/include
-# A third of Spark's jars by size: streaming state, machine learning, Hive's tables, the Connect server.
+# A second client that nothing imports, sources of what is compiled, a backend for Pythons other than this one.
+rm -r "$site"/kubernetes/aio
+rm "$site"/simdjson/{simdjson.h,simdjson.cpp} "$site"/zstandard/{_cffi.*,backend_cffi.py}
+# Arrow over the network: only the modules that go with them load these two.
+rm "$site"/pyarrow/{flight.py,_flight.*,libarrow_flight.*,libarrow_python_flight.*,_s3fs.*,libarrow_s3.*}
+# A third of Spark's jars by size: streaming state, machine learning, Hive's tables, the Connect server and its shell.
 for jar in rocksdbjni spark-mllib breeze spire algebra cats-kernel spark-hive hive-exec hive-metastore hive-cli \
     hive-beeline hive-jdbc derby datanucleus spark-connect; do
     rm "$site/pyspark/jars/$jar"[-_]*.jar
 done
+rm -r "$site"/pyspark/jars/connect-repl
 # The programs that packages bring name this machine's Python; the image has its own, and two programs of ours.
 rm -rf "$home"/bin/* "$home"/{.gitignore,.lock,CACHEDIR.TAG,lib64}
-ln -s /usr/bin/python3.11 "$home/bin/python"
+sed -i '\#^\(\.\./\)*bin/#d' "$site"/*.dist-info/RECORD
+ln -s "/usr/bin/$python" "$home/bin/python"
 ln -s python "$home/bin/python3"
 printf 'home = /usr/bin\ninclude-system-site-packages = false\n' >"$home/pyvenv.cfg"
 mkdir -p "$root/opt/jars"

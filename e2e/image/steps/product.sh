@@ -4,9 +4,9 @@
 
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
-"$uv" build --quiet --wheel --python "$PYTHON" --out-dir "$wheels" --build-constraint requirements.lock
+"$uv" build --wheel --python "$PYTHON" --out-dir "$wheels" --build-constraint requirements.lock
 mkdir -p "$site" "$home/bin"
-"$uv" pip install --quiet --python "$PYTHON" --no-deps --target "$site" "$wheels"/*.whl
-rm -rf "$site"/{bin,.lock}
+# Not installed: an installer would note when it did so, and from which folder.
+"$PYTHON" -m zipfile -e "$wheels"/*.whl "$site"
 cp e2e/image/bin/* "$home/bin/"
 finish
