@@ -34,7 +34,7 @@ _HERE = Path(__file__).parent
 _STEPS = _HERE / "steps"
 _DOCKERFILE = _PROJECT / "Dockerfile"
 _KEEP = 2
-"""Archives are large; a newer one makes all but the last before it useless."""
+"""Archives and layers are large; a newer one makes all but the last before it useless."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,9 @@ def build_image() -> Image:
             unfinished.rename(archive)
         archive.touch()
         _forget_older(archive.parent.glob("s3sink-*.tar"))
+        for name, layer in layers.items():
+            layer.tar.parent.touch()
+            _forget_older(cache_root().glob(f"layer-{name}-*"))
     return Image(archive, reference, layers)
 
 
@@ -150,10 +153,10 @@ def _python(wanted: str) -> str:
     return found
 
 
-def _forget_older(archives: Iterable[Path]) -> None:
-    by_age = sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True)
+def _forget_older(kept: Iterable[Path]) -> None:
+    by_age = sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
     for old in by_age[_KEEP:]:
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 def _run(command: list[str], folder: Path, env: dict[str, str]) -> None:
