@@ -5,17 +5,25 @@ Also the definitions of prometheus-operator's kinds, from its Go module.
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import re
+import secrets
 import shutil
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlencode
 
 import yaml
 
 from e2e.parts.cache import build_once
 from e2e.parts.fetching import go_module, run
-from e2e.parts.processes import PartFailed
+from e2e.parts.processes import LOOPBACK, PartFailed, Process, free_ports
 from e2e.parts.versions import version
 
 _PROGRAMS = ("prometheus", "promtool")
@@ -29,6 +37,91 @@ def prometheus_dir() -> Path:
     if len(found) == 1:
         return found.pop()
     return build_once(f"prometheus-{_candidate()}", _unpack) / "usr" / "bin"
+
+
+class Prometheus:
+    """A server on loopback, with its data in a folder that goes with it."""
+
+    def __init__(self, config: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
+        self._config = {**config, "rule_files": ["rules.yaml"]}
+        self._rules = rules
+        self._dir = Path(tempfile.gettempdir()) / f"s3sink-prometheus-{secrets.token_hex(6)}"
+        self._port = free_ports(1)[0]
+        self._process: Process | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an instant query, a number as one without a name; PartFailed in the server's words."""
+        found: list[Any] = self._ask("query", query=expression)["result"]
+        return found
+
+    def series(self, selector: str) -> list[dict[str, str]]:
+        """The labels of what it has ever scraped."""
+        found: list[dict[str, str]] = self._ask("series", **{"match[]": selector})
+        return found
+
+    def targets(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ask("targets", state="active")["activeTargets"]
+        return found
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Those that are pending or firing."""
+        found: list[dict[str, Any]] = self._ask("alerts")["alerts"]
+        return found
+
+    def rules(self) -> list[dict[str, Any]]:
+        return [rule for group in self._ask("rules")["groups"] for rule in group["rules"]]
+
+    def _ask(self, what: str, **arguments: str) -> Any:
+        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=30)
+        try:
+            connection.request("GET", f"/api/v1/{what}?{urlencode(arguments)}")
+            answer = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+        if answer["status"] != "success":
+            raise PartFailed(f"Prometheus does not answer {arguments or what}: {answer['error']}")
+        return answer["data"]
+
+    def _start(self) -> None:
+        self._dir.mkdir(mode=0o700)
+        (self._dir / "prometheus.yaml").write_text(yaml.safe_dump(self._config))
+        (self._dir / "rules.yaml").write_text(yaml.safe_dump(dict(self._rules)))
+        command = [
+            str(prometheus_program()),
+            f"--config.file={self._dir / 'prometheus.yaml'}",
+            f"--storage.tsdb.path={self._dir / 'data'}",
+            f"--web.listen-address={LOOPBACK}:{self._port}",
+        ]
+        self._process = Process("prometheus", command, self._dir / "server.log")
+        self._process.wait_until(self._is_ready)
+
+    def _is_ready(self) -> bool:
+        connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=5)
+        try:
+            connection.request("GET", "/-/ready")
+            return connection.getresponse().status == 200
+        except ConnectionError:
+            return False
+        finally:
+            connection.close()
+
+    def _close(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+        shutil.rmtree(self._dir, ignore_errors=True)
 
 
 def promtool_program() -> Path:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import aiohttp
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
 Watched = tuple[str, str]
 """A namespace, or nothing for all of them, and the plural of a kind."""
@@ -49,6 +49,12 @@ class Pulse:
             dead = [watch for watch, heard in self._heard.items() if now - heard > self._dead_after]
         return [f"{plural} in {namespace}" if namespace else plural for namespace, plural in dead]
 
+    def longest_silence(self) -> float:
+        """Seconds since the quietest watch was heard of."""
+        with self._lock:
+            now = self._clock()
+            return max((now - heard for heard in self._heard.values()), default=0.0)
+
     @property
     def ready(self) -> bool:
         """Every watch has begun."""
@@ -83,7 +89,19 @@ def _watched(path: str) -> Watched:
     return (before[-1] if before[-2:-1] == ["namespaces"] else "", plural)
 
 
+def measure(pulse: Pulse, registry: CollectorRegistry) -> None:
+    """Shows the silence before it costs a restart, too."""
+    silence = Gauge(
+        "s3sink_operator_watch_silent_seconds",
+        "How long the quietest watch has not been heard of.",
+        registry=registry,
+    )
+    silence.set_function(pulse.longest_silence)
+
+
 def serve(address: tuple[str, int], registry: CollectorRegistry, pulse: Pulse) -> ThreadingHTTPServer:
+    measure(pulse, registry)
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             match self.path.split("?")[0]:

@@ -47,15 +47,23 @@ class Sinks(Collector):
 
     def collect(self) -> Iterator[Metric]:
         phases = GaugeMetricFamily("s3sink_operator_sinks", "Sinks, by phase.", labels=["phase"])
+        infos = GaugeMetricFamily(
+            "s3sink_operator_sink_info",
+            "1, with the phase of the sink and the reason of its Ready condition.",
+            labels=["namespace", "sink", "phase", "reason"],
+        )
         gauges = {name: _gauge(name, text) for name, text in _SHOWN.items()}
         counts: Counted[str] = Counted()
         for key, status in self._statuses():
-            counts[str(status.get("phase", "Pending"))] += 1
+            phase = str(status.get("phase", "Pending"))
+            counts[phase] += 1
+            infos.add_metric([key.namespace, key.name, phase, str((find(status, READY) or {}).get("reason", ""))], 1.0)
             for name, value in _figures(status):
                 gauges[name].add_metric([key.namespace, key.name], value)
         for phase in PHASES:
             phases.add_metric([phase], counts[phase])
         yield phases
+        yield infos
         yield from gauges.values()
 
 

@@ -24,6 +24,7 @@ _ALERTS: dict[str, Values] = {
     "operatorDown": {},
     "operatorErrors": {"window": "1m"},
     "operatorSlow": {"window": "1m", "threshold": 5},
+    "operatorWatchSilent": {"window": "1m", "threshold": 60},
 }
 ALERTS = tuple(_ALERTS)
 QUICK_ALERTS: Values = {name: {"for": "7s", "severity": "page", **more} for name, more in _ALERTS.items()}

@@ -11,10 +11,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from charts.generate import ROOT
 from s3sink_job.report.metrics import Metrics
+from s3sink_operator.health import Pulse, measure
 from s3sink_operator.metrics import Metrics as OperatorMetrics
 from tests.charts.cases import CASES, Document
 from tests.charts.promtool import Series, Trial, check, groups, promtool, try_out
@@ -27,11 +29,17 @@ LAG, WAIT = f"s3sink_operator_sink_lag_records{{{AT}}}", f"s3sink_operator_sink_
 FLUSHED = f"s3sink_operator_sink_last_flush_timestamp_seconds{{{AT}}}"
 RETRIES, RESTARTS = f"s3sink_operator_sink_retry_attempts{{{AT}}}", f"s3sink_operator_sink_driver_restarts{{{AT}}}"
 READY = f"s3sink_operator_sink_ready{{{AT}}}"
+SILENCE = f"s3sink_operator_watch_silent_seconds{{{IN}}}"
 PARTITION = 'namespace="shop", sink="orders", pod="orders-s3sink-1", topic="orders"'
 SKIPPED, LOST = f"s3sink_skipped_records_total{{{PARTITION}", f"s3sink_gap_offsets_total{{{PARTITION}"
 SINKS, RECONCILES = f"s3sink_operator_sinks{{{IN}", f"s3sink_operator_reconciles_total{{{IN}"
 QUEUE = f"s3sink_operator_queue_seconds_bucket{{{IN}"
 SAWTOOTH = " ".join(["0+500x9"] * 12)
+GROWS, WAITS = {LAG: "0+100x120"}, {WAIT: "0+60x120", FLUSHED: "0x120"}
+
+
+def is_in(phase: str, reason: str = "", samples: str = "1x150") -> dict[str, str]:
+    return {f's3sink_operator_sink_info{{{AT}, phase="{phase}", reason="{reason or phase}"}}': samples}
 
 
 @dataclass(frozen=True)
@@ -64,9 +72,40 @@ STORIES = (
     Story("S3SinkNoFlush", "nothing ever flowed", {WAIT: "0+60x120"}, 70, SINK),
     Story("S3SinkNoFlush", "others flow", {WAIT: "0+60x120", FLUSHED: "0+60x120"}, 70),
     Story("S3SinkNoFlush", "a record comes after hours of peace", {WAIT: "0x100 0+60x20", FLUSHED: "0x120"}, 119),
-    Story("S3SinkRetrying", "it fails", {RETRIES: "0+1x30", RESTARTS: "0x30"}, 25, SINK),
-    Story("S3SinkRetrying", "it failed, and then it did not", {RETRIES: "0+1x20 0x20", RESTARTS: "0x40"}, 25),
-    Story("S3SinkRetrying", "it was stopped while it failed", {RETRIES: "5x30"}, 25),
+    *(
+        Story(alert, f"it is {phase} by intention", {**series, **is_in(phase)}, 75)
+        for phase in ("Paused", "Stopped", "Completed")
+        for alert, series in (
+            ("S3SinkLagGrowing", GROWS),
+            ("S3SinkPartitionBehind", {WAIT: "0+60x120", FLUSHED: "0+60x120"}),
+            ("S3SinkNoFlush", WAITS),
+            ("S3SinkRetrying", {RETRIES: "5x120"}),
+        )
+    ),
+    Story("S3SinkLagGrowing", "it fails meanwhile", {**GROWS, **is_in("Degraded", "StoreUnavailable")}, 75, SINK),
+    *(
+        Story(
+            "S3SinkLagGrowing",
+            f"it catches up {minute - 60} minutes after a pause",
+            {
+                LAG: "0+100x60 6000-10x60",
+                **is_in("Paused", samples="1x60 stale"),
+                **is_in("Running", samples="_x60 1x60"),
+            },
+            minute,
+        )
+        for minute in (80, 110)
+    ),
+    Story(
+        "S3SinkLagGrowing",
+        "it does not keep up after a pause",
+        {LAG: "0+100x150", **is_in("Paused", samples="1x60 stale"), **is_in("Running", samples="_x60 1x90")},
+        140,
+        SINK,
+    ),
+    Story("S3SinkNoFlush", "it fails meanwhile", {**WAITS, **is_in("Failed", "BucketMissing")}, 70, SINK),
+    Story("S3SinkRetrying", "it fails", {RETRIES: "0+1x30", **is_in("Degraded", "StoreUnavailable")}, 25, SINK),
+    Story("S3SinkRetrying", "it failed, and then it did not", {RETRIES: "0+1x20 0x20", **is_in("Running")}, 25),
     Story("S3SinkRecordsSkipped", "the first one", {SKIPPED + ', partition="0"}': "_x30 3x60"}, 31, SINK),
     Story("S3SinkRecordsSkipped", "some more", {SKIPPED + ', partition="0"}': "3x90 3+1x5"}, 95, SINK),
     Story("S3SinkRecordsSkipped", "long ago", {SKIPPED + ', partition="0"}': "_x30 3x90"}, 100),
@@ -75,14 +114,27 @@ STORIES = (
     Story("S3SinkDriverRestarting", "it crashes", {RESTARTS: "0 1 2 3 3x60"}, 10, SINK),
     Story("S3SinkDriverRestarting", "it crashed once", {RESTARTS: "0 1 1x60"}, 10),
     Story("S3SinkDriverRestarting", "a new pod starts from nothing", {RESTARTS: "9x90 0x60"}, 95),
-    Story("S3SinkNotReady", "its driver is not well", {READY: "0x30", RESTARTS: "0x30"}, 20, SINK),
-    Story("S3SinkNotReady", "nobody knows", {READY: "-1x30"}, 20, SINK),
-    Story("S3SinkNotReady", "it is stopped", {READY: "0x30"}, 20),
-    Story("S3SinkNotReady", "it starts", {READY: "0x10 1x30", RESTARTS: "0x40"}, 20),
+    Story("S3SinkDriverRestarting", "it is stopped since", {RESTARTS: "0 1 2 3 stale", **is_in("Stopped")}, 10),
+    Story("S3SinkNotReady", "its driver is not well", {READY: "0x30", **is_in("Failed", "BucketMissing")}, 20, SINK),
+    Story("S3SinkNotReady", "nobody knows", {READY: "-1x30", **is_in("Degraded", "NoReport")}, 20, SINK),
     Story(
-        "S3SinkStuck", "pods cannot be made", {SINKS + ', phase="Pending"}': "2x90"}, 70, HOME | {"phase": "Pending"}
+        "S3SinkNotReady",
+        "causes take turns",
+        {
+            READY: "0x60",
+            **is_in("Degraded", "OOMKilled", " ".join(["1 stale"] * 15)),
+            **is_in("Starting", samples=" ".join(["_ 1 stale"] + ["1 stale"] * 14)),
+        },
+        20,
+        SINK,
     ),
-    Story("S3SinkStuck", "a new one starts", {SINKS + ', phase="Pending"}': "0x30 2x10 0x60"}, 70),
+    Story("S3SinkNotReady", "it is stopped", {READY: "0x30", **is_in("Stopped")}, 20),
+    Story("S3SinkNotReady", "its schedule is paused", {READY: "0x30", **is_in("Paused")}, 20),
+    Story("S3SinkNotReady", "it has no pod yet", {READY: "0x30", **is_in("Pending", "Creating")}, 20),
+    Story("S3SinkNotReady", "it starts", {READY: "0x10 1x30", **is_in("Running")}, 20),
+    Story("S3SinkStuck", "pods cannot be made", {READY: "0x90", **is_in("Pending", "FailedCreate")}, 70, SINK),
+    Story("S3SinkStuck", "a new one starts", is_in("Pending", "Creating", "_x30 1x10 stale"), 70),
+    Story("S3SinkStuck", "its schedule has not begun", is_in("Pending", "WaitingForSchedule"), 70),
     Story("S3SinkOperatorDown", "nobody scrapes it", {"up": "0x30"}, 10, HOME),
     Story("S3SinkOperatorDown", "it went", {SINKS + ', phase="Running"}': "1x10 stale"}, 20, HOME),
     Story("S3SinkOperatorDown", "it is there, without a sink", {SINKS + ', phase="Running"}': "0x30"}, 10),
@@ -101,6 +153,9 @@ STORIES = (
         {QUEUE + ', le="30"}': "0+9x60", QUEUE + ', le="120"}': "0+9x60", QUEUE + ', le="+Inf"}': "0+9x60"},
         40,
     ),
+    Story("S3SinkOperatorWatchSilent", "one is dead", {SILENCE: "0+60x3 0x10"}, 8, HOME),
+    Story("S3SinkOperatorWatchSilent", "it was, before a restart", {SILENCE: "0+60x3 0x60"}, 30),
+    Story("S3SinkOperatorWatchSilent", "each ends now and then", {SILENCE: "0 30 5 35 10 30 0x10"}, 8),
 )
 
 
@@ -124,6 +179,7 @@ def exported() -> set[str]:
     """Every name that is scraped, the parts of histograms included."""
     registry = CollectorRegistry()
     OperatorMetrics(lambda: (), registry)
+    measure(Pulse((), 0.0), registry)
     names: set[str] = set()
     for family in (*registry.collect(), *Metrics().registry.collect()):
         endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
@@ -164,6 +220,16 @@ def test_what_an_alert_says_can_be_read(tmp_path: Path) -> None:
         assert not [value for value in (story.labels or {}).values() if value not in words], story
 
 
+def test_an_alert_names_the_cause_of_a_sink_that_is_not_well(tmp_path: Path) -> None:
+    said = try_out(rules(), tmp_path, trials(silent=True))
+    for story, cause in (
+        ("S3SinkNotReady: nobody knows", "Degraded (NoReport)"),
+        ("S3SinkNotReady: its driver is not well", "Failed (BucketMissing)"),
+        ("S3SinkStuck: pods cannot be made", "FailedCreate"),
+    ):
+        assert cause in said.partition(story)[2].partition("Annotations:")[2].partition("\n")[0], story
+
+
 def test_only_metrics_that_exist_are_asked_for() -> None:
     for name, rule in rules_of(rules()).items():
         used = set(re.findall(r"\bs3sink_\w+", rule["expr"]))
@@ -194,12 +260,20 @@ def test_thresholds_and_times_are_those_of_the_values() -> None:
     assert "> 20.5\n" in quick["S3SinkPartitionBehind"]["expr"]
 
 
-def test_prometheus_takes_the_scrape_configuration_of_the_page(tmp_path: Path) -> None:
+def scrape_configuration() -> Document:
+    """That of the page."""
     page = (ROOT / "docs" / "chart.md").read_text()
     block = re.search(r"^    scrape_configs:\n(?:    .*\n)+", page, re.M)
     assert block is not None
+    loaded: Document = yaml.safe_load(textwrap.dedent(block[0]))
+    return loaded
+
+
+def test_prometheus_takes_the_scrape_configuration_of_the_page(tmp_path: Path) -> None:
+    given = scrape_configuration()
     # Debian builds Prometheus without the discovery of pods: what is made of them is checked.
-    here = re.sub(r"kubernetes_sd_configs: .*", "static_configs: [{targets: [localhost:8081]}]", block[0])
-    (tmp_path / "prometheus.yaml").write_text(textwrap.dedent(here))
+    for job in given["scrape_configs"]:
+        del job["kubernetes_sd_configs"]
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(given))
     code, said = promtool("check", "config", str(tmp_path / "prometheus.yaml"))
     assert code == 0, said

@@ -18,6 +18,7 @@ from s3sink_job.report.metrics import Metrics
 from s3sink_job.spec import CODECS, NOT_BUILT, SpecError, load_file
 from s3sink_job.spec.shape import fields, sections
 from s3sink_job.spec.sink import Spec
+from s3sink_operator.health import Pulse, measure
 from s3sink_operator.metrics import Metrics as OperatorMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +103,7 @@ def exported(registry: CollectorRegistry) -> set[str]:
 def operators() -> CollectorRegistry:
     registry = CollectorRegistry()
     OperatorMetrics(lambda: (), registry)
+    measure(Pulse((), 0.0), registry)
     return registry
 
 

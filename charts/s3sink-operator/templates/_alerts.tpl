@@ -29,6 +29,16 @@ sum by (namespace, sink) (
 ) > {{ .threshold }}
 {{- end -}}
 
+{{- /* Sinks that do nothing, as they were told. */ -}}
+{{- define "s3sink-operator.idle" -}}
+s3sink_operator_sink_info{phase=~"Paused|Stopped|Completed"}
+{{- end -}}
+
+{{- /* What a sink does, and why, as its resource says. */ -}}
+{{- define "s3sink-operator.cause" -}}
+{{ printf `{{ with printf "s3sink_operator_sink_info{namespace='%%s',sink='%%s'}" $labels.namespace $labels.sink | query }}{{ with first . }}{{ .Labels.phase }} ({{ .Labels.reason }}){{ end }}{{ end }}` }}
+{{- end -}}
+
 {{- define "s3sink-operator.alerts" -}}
 groups:
   {{- range $group := list "sinks" "operator" }}
@@ -44,22 +54,30 @@ groups:
 
 {{- define "s3sink-operator.alerts.sinks" -}}
 {{- $of := `{{ $labels.namespace }}/{{ $labels.sink }}` -}}
+{{- $idle := include "s3sink-operator.idle" . -}}
+{{- $cause := include "s3sink-operator.cause" . -}}
 {{- $look := "`kubectl --namespace {{ $labels.namespace }} describe s3sink {{ $labels.sink }}`" -}}
 {{- with .Values.alerts.lagGrowing }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkLagGrowing"
   "expr" (printf `max by (namespace, sink) (min_over_time(s3sink_operator_sink_lag_records[%[1]s])) > %[2]v
 and
 max by (namespace, sink) (min_over_time(s3sink_operator_sink_lag_records[%[1]s]))
-  > max by (namespace, sink) (min_over_time(s3sink_operator_sink_lag_records[%[1]s] offset %[1]s))` .window .threshold)
+  > max by (namespace, sink) (min_over_time(s3sink_operator_sink_lag_records[%[1]s] offset %[1]s))
+unless on (namespace, sink) (
+  last_over_time(%[3]s[%[1]s])
+  or last_over_time(%[3]s[%[1]s] offset %[1]s)
+)` .window .threshold $idle)
   "summary" (printf "Sink %s does not keep up" $of)
-  "description" (printf "At its lowest in %s sink %s was {{ $value }} offsets behind Kafka, more than in the %s before. Is it slow, or paused? %s tells." .window $of .window $look)
+  "description" (printf "At its lowest in %s sink %s was {{ $value }} offsets behind Kafka, more than in the %s before. %s tells more." .window $of .window $look)
   "page" "chart.md#alerts") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.partitionBehind }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkPartitionBehind"
   "expr" (printf `max by (namespace, sink) (s3sink_operator_sink_lag_seconds) > %[1]v
 and
-time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_seconds) <= %[1]v` .threshold)
+time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_seconds) <= %[1]v
+unless on (namespace, sink)
+%[2]s` .threshold $idle)
   "summary" (printf "A partition of sink %s is not flushed" $of)
   "description" (printf "Sink %s flushes, but records of a partition have been waiting for {{ $value | humanizeDuration }}. %s names the partition, and what holds it up." $of $look)
   "page" "troubleshooting.md#records-and-jobs") | nindent 0 }}
@@ -68,7 +86,9 @@ time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_sec
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkNoFlush"
   "expr" (printf `max by (namespace, sink) (s3sink_operator_sink_lag_seconds) > %[1]v
 unless
-time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_seconds) <= %[1]v` .threshold)
+time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_seconds) <= %[1]v
+unless on (namespace, sink)
+%[2]s` .threshold $idle)
   "summary" (printf "Sink %s flushes nothing" $of)
   "description" (printf "Records for sink %s have been waiting for {{ $value | humanizeDuration }}, and nothing was flushed since. Kafka deletes them when their retention is over. %s names the cause." $of $look)
   "page" "troubleshooting.md") | nindent 0 }}
@@ -76,8 +96,8 @@ time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_sec
 {{- with .Values.alerts.retrying }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkRetrying"
   "expr" (printf `max by (namespace, sink) (s3sink_operator_sink_retry_attempts) >= %v
-and on (namespace, sink)
-s3sink_operator_sink_driver_restarts` .threshold)
+unless on (namespace, sink)
+%s` .threshold $idle)
   "summary" (printf "Sink %s fails again and again" $of)
   "description" (printf "Sink %s has failed {{ $value }} times since its last flush. status.retry.lastError has the last cause: %s." $of $look)
   "page" "troubleshooting.md") | nindent 0 }}
@@ -98,29 +118,28 @@ s3sink_operator_sink_driver_restarts` .threshold)
 {{- end }}
 {{- with .Values.alerts.driverRestarting }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkDriverRestarting"
-  "expr" (printf `max by (namespace, sink) (changes(s3sink_operator_sink_driver_restarts[%s])) >= %v` .window .threshold)
+  "expr" (printf `max by (namespace, sink) (changes(s3sink_operator_sink_driver_restarts[%s])) >= %v
+unless on (namespace, sink)
+s3sink_operator_sink_info{phase="Stopped"}` .window .threshold)
   "summary" (printf "The driver of sink %s crashes again and again" $of)
   "description" (printf "The driver of sink %s was started again {{ $value }} times in the last %s. status.driver.lastExit has its exit code: %s." $of .window $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.notReady }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkNotReady"
-  "expr" `max by (namespace, sink) (s3sink_operator_sink_ready) == -1
-or (
-  max by (namespace, sink) (s3sink_operator_sink_ready) == 0
-  and on (namespace, sink)
-  s3sink_operator_sink_driver_restarts
-)`
+  "expr" `max by (namespace, sink) (s3sink_operator_sink_ready) < 1
+unless on (namespace, sink)
+s3sink_operator_sink_info{phase=~"Pending|Paused|Stopped|Completed"}`
   "summary" (printf "Sink %s is not ready" $of)
-  "description" (printf "Sink %s has a driver that is not well (0), or of which nobody knows (-1): {{ $value }}. The condition Ready names the cause: %s." $of $look)
+  "description" (printf "Sink %s is %s. The condition Ready has the rest: %s." $of $cause $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.stuck }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkStuck"
-  "expr" `sum by (namespace, phase) (s3sink_operator_sinks{phase=~"Pending|Failed"}) > 0`
-  "summary" `Sinks have been {{ $labels.phase }} for long`
-  "description" "{{ $value }} sinks of the operator in namespace {{ $labels.namespace }} are {{ $labels.phase }}. `kubectl get s3sinks --all-namespaces` names them, and the condition Ready of each its cause."
-  "page" "kubernetes.md#status") | nindent 0 }}
+  "expr" `max by (namespace, sink) (s3sink_operator_sink_info{phase="Pending", reason!="WaitingForSchedule"}) > 0`
+  "summary" (printf "Sink %s does not get a driver" $of)
+  "description" (printf "Sink %s is %s. The condition Ready names what is in its way: %s." $of $cause $look)
+  "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- end -}}
 
@@ -144,6 +163,13 @@ or (
   "expr" (printf `histogram_quantile(0.99, sum by (namespace, le) (rate(s3sink_operator_queue_seconds_bucket[%s]))) > %v` .window .threshold)
   "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} does not keep up`
   "description" "One of a hundred sinks waits {{ $value | humanizeDuration }} for its turn with the operator of namespace {{ $labels.namespace }}. Raise workers, or look at the API server's load."
+  "page" "operator.md#watching-it") | nindent 0 }}
+{{- end }}
+{{- with .Values.alerts.operatorWatchSilent }}
+{{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkOperatorWatchSilent"
+  "expr" (printf `max by (namespace) (max_over_time(s3sink_operator_watch_silent_seconds[%s])) > %v` .window .threshold)
+  "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} does not hear of changes`
+  "description" (printf "For {{ $value | humanizeDuration }} one of the watches of the operator of namespace {{ $labels.namespace }} has told nothing, or had told nothing before a restart in the last %s. `kubectl --namespace {{ $labels.namespace }} logs --previous deployment/%s` tells more; does the API server answer?" .window (include "s3sink-operator.fullname" $))
   "page" "operator.md#watching-it") | nindent 0 }}
 {{- end }}
 {{- end -}}
