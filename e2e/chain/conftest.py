@@ -1,20 +1,23 @@
-"""The node, the image, the operator from its manifest, and Kafka and an S3 server that pods can reach.
+"""The node, the image, the operator from its chart, and Kafka and an S3 server that pods can reach.
 
-A cluster that is up already (`python -m e2e.cluster up`) is used and left as it is.
+A cluster that is up already (`python -m e2e.cluster up`) is used and left up, and so is a release of the chart on it.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from e2e.chain.sinks import DEFINITION, OPERATOR, SYSTEM, Namespace, install_definition, until
+from e2e.chain.release import Release, values
+from e2e.chain.sinks import DEFINITION, Namespace, until
 from e2e.chain.world import Plant, World
-from e2e.cluster import BareCluster, Cluster
+from e2e.cluster import Cluster
+from e2e.cluster.interface import choose
 from e2e.image.build import build_image
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import FaultProxy
@@ -24,61 +27,69 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def node() -> Iterator[BareCluster]:
-    standing = BareCluster()
-    if standing.is_up:
-        yield standing
+def node() -> Iterator[Cluster]:
+    cluster = choose()
+    if cluster.is_up:
+        yield cluster
         return
-    with BareCluster() as own:
-        yield own
+    with cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
-def plant(node: BareCluster) -> Iterator[Plant]:
+def plant(node: Cluster) -> Iterator[Plant]:
     reference = node.load_image(build_image().archive)
-    install(node, reference)
+    release = Release(node)
+    # One that stands already may look after other people's sinks: it gets this image, and stays.
+    stays = release.there
+    print(release.upgrade(values(reference)) if stays else release.install(values(reference)))
     with (
         KafkaBroker(host=node.node_ip) as kafka,
         Versitygw(host=node.node_ip) as s3,
         FaultProxy(node.node_ip, s3.port, host=node.node_ip) as proxy,
     ):
         uid = node.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
-        yield Plant(node, kafka, s3, proxy, reference, uid)
-    node.kubectl("delete", "-f", str(OPERATOR), "--ignore-not-found", "--timeout=120s")
-    node.kubectl("delete", "-f", str(DEFINITION), "--ignore-not-found", "--timeout=120s")
+        yield Plant(node, release, kafka, s3, proxy, reference, uid)
+    if stays:
+        return
+    node.kubectl("delete", "s3sinks", "--all", "--all-namespaces", "--timeout=120s")
+    release.remove()
+    node.kubectl("delete", "customresourcedefinition", DEFINITION, "--timeout=120s")
 
 
-def install(node: Cluster, reference: str) -> None:
-    install_definition(node)
-    # Shorter waits, so that tests need not wait for what people would hardly notice.
-    manifest = OPERATOR.read_text().replace("s3sink:0.1.0", reference)
-    flags = "--poll-interval=3, --figures-interval=5, --grace=20"
-    manifest = manifest.replace("args: [s3sink-operator]", f"args: [s3sink-operator, {flags}]")
-    node.kubectl("apply", "-f", "-", stdin=manifest)
-    node.kubectl("--namespace", SYSTEM, "rollout", "status", "deployment/s3sink-operator", "--timeout=120s")
-
-
-@pytest.fixture
-def world(plant: Plant, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+@contextmanager
+def made_world(plant: Plant, folder: Path) -> Iterator[World]:
     number = f"{os.getpid()}-{next(_numbers)}"
     namespace = Namespace(plant.cluster, f"chain-{number}")
     plant.cluster.kubectl("create", "namespace", namespace.name)
     plant.cluster.kubectl("label", "namespace", namespace.name, "pod-security.kubernetes.io/enforce=restricted")
     until("its account", lambda: namespace.get("serviceaccount", "default"))
     plant.proxy.clear()
-    made = World(plant, namespace, f"lake-{number}", f"orders-{number}", tmp_path)
-    yield made
-    plant.proxy.clear()
-    if request.node.stash.get(FAILED, False):
-        print(made.story())
-    plant.cluster.kubectl("delete", "namespace", namespace.name, "--wait=false")
+    try:
+        yield World(plant, namespace, f"lake-{number}", f"orders-{number}", folder)
+    finally:
+        plant.proxy.clear()
+        plant.cluster.kubectl("delete", "namespace", namespace.name, "--wait=false", "--ignore-not-found")
 
 
-FAILED = pytest.StashKey[bool]()
+@pytest.fixture
+def world(plant: Plant, tmp_path: Path) -> Iterator[World]:
+    with made_world(plant, tmp_path) as made:
+        yield made
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    outcome = yield
-    if outcome.get_result().failed:  # type: ignore[attr-defined]
-        item.stash[FAILED] = True
+@pytest.fixture(scope="module")
+def shared(plant: Plant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """For all tests of a module: each start of Spark takes a good part of a minute."""
+    with made_world(plant, tmp_path_factory.mktemp("shared")) as made:
+        made.make_bucket()
+        yield made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and report.when == "call":
+        worlds = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, World)]
+        report.sections += [("What a person would look at first", one.story()) for one in worlds]
+    return report

@@ -6,16 +6,12 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from e2e.cluster import Cluster, ClusterFailed
 
-ROOT = Path(__file__).parents[2]
-DEFINITION = ROOT / "crds" / "s3sinks.s3sink.dev.yaml"
-OPERATOR = ROOT / "examples" / "kubernetes" / "operator.yaml"
-SYSTEM = "s3sink-system"
-LEFT_BEHIND = "s3sinks,configmaps,serviceaccounts,roles,rolebindings,deployments,replicasets,jobs,pods"
+DEFINITION = "s3sinks.s3sink.dev"
+LEFT_BEHIND = "s3sinks,configmaps,serviceaccounts,roles,rolebindings,deployments,replicasets,cronjobs,jobs,pods"
 _ALWAYS_THERE = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
@@ -29,19 +25,6 @@ def until(what: str, condition: Callable[[], Any], seconds: float = 60.0, every:
             return found
         time.sleep(every)
     raise AssertionError(f"waited {seconds:.0f} s in vain for {what}; the last answer was {found!r}")
-
-
-def install_definition(cluster: Cluster) -> None:
-    cluster.kubectl("apply", "-f", str(DEFINITION))
-
-    def served() -> bool:
-        # `kubectl wait` fails on a definition that has no conditions yet.
-        try:
-            return "s3sinks" in cluster.kubectl("get", "--raw", "/apis/s3sink.dev/v1alpha1")
-        except ClusterFailed:
-            return False
-
-    until("S3Sink to be served", served)
 
 
 @dataclass(frozen=True)
@@ -104,6 +87,12 @@ class Namespace:
         """Those that are not being deleted."""
         found = self.objects("pods", f"s3sink.dev/sink={sink},s3sink.dev/role={role}")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def running(self, sink: str) -> list[str]:
+        """Drivers whose process lives, those that are being deleted as well."""
+        found = self.objects("pods", f"s3sink.dev/sink={sink},s3sink.dev/role=driver")
+        statuses = {pod["metadata"]["name"]: pod["status"].get("containerStatuses", []) for pod in found}
+        return [name for name, containers in statuses.items() if any("running" in c["state"] for c in containers)]
 
     def left_behind(self) -> list[str]:
         names = self.kubectl("get", LEFT_BEHIND, "--output", "name").split()

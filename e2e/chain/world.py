@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from e2e.chain.release import Release
 from e2e.chain.sinks import Namespace, until
 from e2e.cluster import Cluster, ClusterFailed
 from e2e.parts.jars import connector_dir
@@ -36,6 +37,8 @@ class Plant:
     """What all tests share."""
 
     cluster: Cluster
+    release: Release
+    """The operator that looks after the whole cluster."""
     kafka: KafkaBroker
     s3: S3Server
     proxy: FaultProxy
@@ -51,6 +54,7 @@ class World:
     bucket: str
     topic: str
     folder: Path
+    produced: int = 0
     _ids: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -91,6 +95,7 @@ class World:
         for partition in range(PARTITIONS):
             values = [json.dumps({"id": next(self._ids), "text": "x" * 50}) for _ in range(count // PARTITIONS)]
             self.plant.kafka.produce(self.topic, [(b"key", v.encode(), None, None) for v in values], partition)
+            self.produced += len(values)
 
     def objects(self) -> list[str]:
         answer = self.client.list_objects_v2(Bucket=self.bucket, Prefix=f"{PREFIX}/")
@@ -106,9 +111,13 @@ class World:
         partitions = state["topics"].get(self.topic, {"partitions": {}})["partitions"].values()
         return 0 if state["publishing"] else sum(p["offset"] for p in partitions)
 
-    def settle(self, records: int, seconds: float = 180.0) -> None:
+    def arrive(self, seconds: float = 180.0) -> None:
+        """Until everything that was produced is in the bucket, whatever the status says."""
+        until(f"{self.produced} records in the bucket", lambda: self.committed() == self.produced, seconds, 1.0)
+
+    def settle(self, seconds: float = 180.0) -> None:
         """Until everything that was produced is in the bucket, and the status says so."""
-        until(f"{records} records in the bucket", lambda: self.committed() == records, seconds, 1.0)
+        self.arrive(seconds)
 
         def level() -> bool:
             status = self.namespace.status(SINK)
@@ -160,15 +169,15 @@ class World:
         (found,) = until("one driver", lambda: self.namespace.pods(SINK), 120)
         return dict(found)
 
-    def end(self, pod: str) -> None:
-        self.namespace.kubectl("delete", "pod", pod, "--grace-period=1", "--wait=false")
+    def end(self, pod: str, *how: str) -> None:
+        self.namespace.kubectl("delete", "pod", pod, "--wait=false", *(how or ["--grace-period=1"]))
         until(f"{pod} to go", lambda: self.namespace.get("pod", pod) is None, 60)
 
     def story(self) -> str:
         """What a person would look at first."""
         parts = []
         for arguments in (
-            ("get", "s3sinks,deployments,jobs,pods", "--output", "wide"),
+            ("get", "s3sinks,deployments,cronjobs,jobs,pods", "--output", "wide"),
             ("get", "s3sink", SINK, "--output", "yaml"),
             ("get", "events", "--sort-by=.lastTimestamp"),
             ("logs", f"--selector=s3sink.dev/sink={SINK}", "--tail=60", "--prefix"),
@@ -176,9 +185,13 @@ class World:
             with suppress(ClusterFailed):
                 parts.append(f"$ kubectl {' '.join(arguments)}\n{self.namespace.kubectl(*arguments)}")
         with suppress(ClusterFailed):
-            logs = self.plant.cluster.kubectl("-n", "s3sink-system", "logs", "deployment/s3sink-operator", "--tail=30")
-            parts.append(logs)
+            parts.append(self.plant.release.home.kubectl("logs", "deployment/s3sink-operator", "--tail=30"))
         return "\n".join(parts)
+
+
+def executors(**changes: Any) -> dict[str, Any]:
+    """Cluster mode with executors that stay, so that a test finds them between two flushes."""
+    return {"mode": "Cluster", "executor": {"scaleToZero": False, **changes}}
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

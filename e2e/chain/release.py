@@ -1,0 +1,88 @@
+"""The operator as people install it: by Helm, with the commands of docs/chart.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from e2e.chain.sinks import Namespace, until
+from e2e.cluster import Cluster
+from e2e.parts.helm import CHART, NAMESPACE, RELEASE, helm
+
+_CLUSTER_WIDE = "clusterroles,clusterrolebindings"
+_OWNER = "meta.helm.sh/release-namespace"
+
+
+def values(reference: str) -> dict[str, Any]:
+    """The image that was loaded, and shorter waits: tests need not wait for what people would hardly notice."""
+    repository, _, tag = reference.rpartition(":")
+    # A drained node is the only one there is, and the operator shall tell of it.
+    drained = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
+    return {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "status": {"pollInterval": 3, "figuresInterval": 5},
+        "drivers": {"grace": 20},
+        "tolerations": [drained],
+    }
+
+
+@dataclass(frozen=True)
+class Release:
+    cluster: Cluster
+    namespace: str = NAMESPACE
+
+    @property
+    def home(self) -> Namespace:
+        return Namespace(self.cluster, self.namespace)
+
+    @property
+    def there(self) -> bool:
+        config = ("--kubeconfig", str(self.cluster.kubeconfig))
+        found = helm("list", "--all", "--output", "json", "--namespace", self.namespace, *config)
+        return any(one["name"] == RELEASE for one in json.loads(found))
+
+    def install(self, values: Mapping[str, Any]) -> str:
+        said = self._helm("install", str(CHART), "--create-namespace", "--wait", "--timeout=120s", values=values)
+        restricted = "pod-security.kubernetes.io/enforce=restricted"
+        self.cluster.kubectl("label", "namespace", self.namespace, restricted, "--overwrite")
+        return said
+
+    def upgrade(self, values: Mapping[str, Any]) -> str:
+        return self._helm("upgrade", str(CHART), "--wait", "--timeout=120s", values=values)
+
+    def test(self) -> str:
+        return self._helm("test", "--timeout=120s")
+
+    def uninstall(self) -> None:
+        self._helm("uninstall", "--wait", "--timeout=120s")
+
+    def remains(self) -> list[str]:
+        """What is left of it, without its namespace and without the definition, which stays."""
+        wide = json.loads(self.cluster.kubectl("get", _CLUSTER_WIDE, "--output", "json"))["items"]
+        ours = [one for one in wide if one["metadata"].get("annotations", {}).get(_OWNER) == self.namespace]
+        kept = self.home.kubectl("get", "secrets,services", "--output", "name").split()
+        return [*(one["metadata"]["name"] for one in ours), *kept, *self.home.left_behind()]
+
+    def remove(self) -> None:
+        """Uninstalled, with a look at what is left, and then without its namespace."""
+        self.uninstall()
+        until("nothing of the release to be left", lambda: not self.remains(), 30)
+        self.cluster.kubectl("delete", "namespace", self.namespace, "--timeout=60s")
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Nobody looks after sinks until the block is left."""
+        self.home.kubectl("scale", "deployment", RELEASE, "--replicas=0")
+        until("the operator to be gone", lambda: not self.home.objects("pods"), 60)
+        try:
+            yield
+        finally:
+            self.home.kubectl("scale", "deployment", RELEASE, "--replicas=1")
+            self.home.kubectl("rollout", "status", f"deployment/{RELEASE}", "--timeout=120s")
+
+    def _helm(self, verb: str, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
+        place = ("--namespace", self.namespace, "--kubeconfig", str(self.cluster.kubeconfig))
+        return helm(verb, RELEASE, *arguments, *place, values=values)

@@ -1,0 +1,128 @@
+"""What is in the way is named within a minute, and mending it heals without a restart by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from e2e.chain.sinks import until
+from e2e.chain.world import SINK, World
+from e2e.cluster import ClusterFailed
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def named_within_a_minute(world: World, reason: str) -> str:
+    """A minute from when the driver is up; how long Spark takes to start is another matter."""
+    pod = world.driver()["metadata"]["name"]
+
+    def started() -> Any:
+        found = world.namespace.get("pod", pod) or {}
+        return [c for c in found.get("status", {}).get("containerStatuses", []) if c.get("ready")]
+
+    until("the driver to be up", started, 120)
+    return world.namespace.until_reason(SINK, "LastFlushSucceeded", reason, 60)
+
+
+def test_a_missing_bucket_is_named_and_heals(world: World) -> None:
+    world.produce(2_000)
+    world.apply()
+    assert world.bucket in named_within_a_minute(world, "BucketMissing")
+    assert world.namespace.status(SINK)["phase"] == "Failed"
+    world.make_bucket()
+    world.settle()
+    world.prove()
+
+
+def test_a_wrong_secret_is_named_and_heals(world: World) -> None:
+    world.make_bucket()
+    world.produce(2_000)
+    world.namespace.apply(world.secret(AWS_SECRET_ACCESS_KEY="wrong-secret-key"), world.sink())
+    named_within_a_minute(world, "AccessDenied")
+    assert "wrong-secret-key" not in json.dumps(world.namespace.status(SINK))
+    world.namespace.apply(world.secret())
+    # The kubelet takes up to a minute to renew mounted Secrets.
+    world.settle(240)
+    world.prove()
+
+
+def test_a_missing_secret_is_named_and_heals(world: World) -> None:
+    world.make_bucket()
+    world.produce(2_000)
+    world.namespace.apply(world.sink())
+    message = named_within_a_minute(world, "SecretMissing")
+    assert "'s3'" in message
+    world.namespace.apply(world.secret())
+    world.settle(240)
+    world.prove()
+
+
+def test_an_image_that_is_not_there_is_named_and_heals(world: World) -> None:
+    world.make_bucket()
+    world.produce(2_000)
+    world.apply(spark={"image": "localhost/no-such-image:1"})
+    assert "no-such-image" in world.namespace.until_reason(SINK, "Ready", "ImagePullBackOff", 60)
+    world.namespace.patch(SINK, {"spark": {"image": world.plant.image}})
+    world.settle()
+    world.prove()
+
+
+def test_a_policy_and_then_a_quota_are_named_and_heal(world: World) -> None:
+    world.make_bucket()
+    world.produce(2_000)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    world.namespace.apply(quota)
+    with denied(world, "deployments", "frozen until Monday"):
+        world.apply()
+        message = world.namespace.until_reason(SINK, "Ready", "Refused", 60)
+        assert "frozen until Monday" in message
+        assert not world.namespace.objects("deployments")
+    message = world.namespace.until_reason(SINK, "Ready", "FailedCreate", 60)
+    assert "exceeded quota: none" in message
+    assert world.namespace.status(SINK)["phase"] == "Pending"
+    world.namespace.kubectl("delete", "resourcequota", "none")
+    world.settle()
+    world.prove()
+
+
+@contextmanager
+def denied(world: World, resources: str, words: str) -> Iterator[None]:
+    """A policy of the API server's own that nothing of this kind may be made in the namespace."""
+    name = world.namespace.name
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resources]}
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "false", "message": words}],
+    }
+    only_here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+    binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": only_here}
+    kinds: dict[str, dict[str, Any]] = {"ValidatingAdmissionPolicy": spec, "ValidatingAdmissionPolicyBinding": binding}
+    world.namespace.apply(*(_registration(kind, name, spec) for kind, spec in kinds.items()))
+    try:
+        until("the policy to be in force", lambda: _refuses(world), 60)
+        yield
+    finally:
+        for kind in kinds:
+            world.namespace.kubectl("delete", kind, name)
+
+
+def _registration(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": dict(spec),
+    }
+
+
+def _refuses(world: World) -> bool:
+    try:
+        world.namespace.kubectl("create", "deployment", "probe", "--image=none", "--dry-run=server")
+    except ClusterFailed as error:
+        return "denied" in str(error)
+    return False

@@ -1,0 +1,88 @@
+"""What people do to a sink, its namespace and its operator while records flow. One sink goes through most of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.chain.sinks import until
+from e2e.chain.world import SINK, World
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def flowing(shared: World) -> World:
+    """In good health, with records that the next flush takes."""
+    if shared.produced == 0:
+        shared.apply()
+    shared.namespace.until_ready(SINK, 180)
+    shared.settle()
+    shared.produce(4_000)
+    return shared
+
+
+def test_a_changed_spec_waits_for_the_driver_and_never_runs_two(flowing: World) -> None:
+    namespace, epoch = flowing.namespace, flowing.namespace.status(SINK)["driver"]["epoch"]
+    first = flowing.driver()["metadata"]["name"]
+    with flowing.held():
+        namespace.patch(SINK, {"flush": {"records": 1_000}})
+        until("the driver to be told", lambda: not namespace.pods(SINK), 30)
+        assert namespace.running(SINK) == [first]
+
+    def rolled() -> bool:
+        running = namespace.running(SINK)
+        assert len(running) <= 1, running
+        return namespace.condition(SINK, "Ready")[0] == "True" and running != [first]
+
+    until("the new spec to run", rolled, 120)
+    flowing.settle()
+    flowing.prove()
+    status = namespace.status(SINK)
+    assert status["driver"]["epoch"] == epoch + 1
+    assert status["observedGeneration"] == (namespace.get("s3sink", SINK) or {})["metadata"]["generation"]
+
+
+def test_an_operator_deleted_in_mid_flush_costs_nothing(flowing: World) -> None:
+    driver = flowing.driver()["metadata"]["uid"]
+    with flowing.held():
+        flowing.plant.release.home.kubectl("delete", "pods", "--all", "--grace-period=1")
+    flowing.settle()
+    assert flowing.driver()["metadata"]["uid"] == driver
+
+
+def test_without_an_operator_records_flow_and_the_status_catches_up(flowing: World) -> None:
+    flowing.settle()
+    driver, total = flowing.driver()["metadata"]["uid"], flowing.namespace.status(SINK)["flush"]["totalRecords"]
+    with flowing.plant.release.away():
+        flowing.produce(4_000)
+        flowing.arrive()
+        assert flowing.namespace.status(SINK)["flush"]["totalRecords"] == total
+    flowing.settle()
+    until("the figures", lambda: flowing.namespace.status(SINK)["flush"]["totalRecords"] == total + 4_000, 60)
+    flowing.prove()
+    assert flowing.driver()["metadata"]["uid"] == driver
+
+
+def test_a_namespace_deleted_in_mid_flush_goes_with_all_that_was_in_it(flowing: World) -> None:
+    namespace = flowing.namespace.name
+    with flowing.held():
+        flowing.plant.cluster.kubectl("delete", "namespace", namespace, "--timeout=90s")
+    assert namespace not in flowing.plant.cluster.kubectl("get", "namespaces", "--output", "name")
+    said = flowing.plant.release.home.kubectl("logs", "deployment/s3sink-operator", "--tail=40")
+    assert "Traceback" not in said
+
+
+def test_each_run_of_a_schedule_takes_what_came_since(world: World) -> None:
+    world.make_bucket()
+    world.produce(2_000)
+    world.apply(run="Scheduled", schedule="* * * * *")
+    jobs = set()
+    for records in (2_000, 0):
+        world.arrive(150)
+        world.namespace.until_reason(SINK, "Ready", "Completed")
+        jobs |= {job["metadata"]["uid"] for job in world.namespace.objects("jobs")}
+        world.produce(records)
+    world.namespace.patch(SINK, {"state": "Stopped"})
+    until("no runs", lambda: not world.namespace.kubectl("get", "cronjobs,jobs,pods", "--output", "name"), 60)
+    world.prove()
+    assert len(jobs) >= 2
