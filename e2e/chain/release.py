@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from e2e.chain.sinks import Namespace, until
@@ -44,8 +45,8 @@ class Release:
         found = helm("list", "--all", "--output", "json", "--namespace", self.namespace, *config)
         return any(one["name"] == RELEASE for one in json.loads(found))
 
-    def install(self, values: Mapping[str, Any]) -> str:
-        said = self._helm("install", str(CHART), "--create-namespace", "--wait", "--timeout=120s", values=values)
+    def install(self, values: Mapping[str, Any], chart: Path = CHART) -> str:
+        said = self._helm("install", str(chart), "--create-namespace", "--wait", "--timeout=120s", values=values)
         restricted = "pod-security.kubernetes.io/enforce=restricted"
         self.cluster.kubectl("label", "namespace", self.namespace, restricted, "--overwrite")
         return said

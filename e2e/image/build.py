@@ -27,14 +27,11 @@ from e2e.image.dockerfile import debian_suite, image_config, python_version, ste
 from e2e.image.host import SetupFailed, install, say
 from e2e.parts.cache import build_once, cache_root, locked
 from e2e.parts.jars import connector_dir
-from e2e.parts.versions import version
 
 _PROJECT = Path(__file__).parents[2]
-_HERE = Path(__file__).parent
-_STEPS = _HERE / "steps"
-_DOCKERFILE = _PROJECT / "Dockerfile"
-_KEEP = 2
-"""Archives and layers are large; a newer one makes all but the last before it useless."""
+_STEPS = Path("e2e/image/steps")
+_KEEP = 3
+"""Archives and layers are large. A newer one makes older ones useless, but for that of the release before it."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +42,16 @@ class Image:
     """By the names of their steps, from the lowest."""
 
 
-def build_image() -> Image:
-    """The image of this tree, from the cache where it is there already."""
+def build_image(root: Path = _PROJECT) -> Image:
+    """The image of a tree, which is this one or that of a release, from the cache where it is there already."""
     install({"mmdebstrap": "mmdebstrap"})
-    project = tomllib.loads((_PROJECT / "pyproject.toml").read_text())["project"]
-    dockerfile = _DOCKERFILE.read_text()
-    layers = {"base": _base(dockerfile), "packages": _packages(dockerfile, project), "product": _product(dockerfile)}
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    dockerfile = (root / "Dockerfile").read_text()
+    layers = {
+        "base": _base(root, dockerfile),
+        "packages": _packages(root, dockerfile, project),
+        "product": _product(root, dockerfile),
+    }
     config = image_config(dockerfile)
     identity = _hash([layer.digest for layer in layers.values()], config)
     reference = f"localhost/s3sink:{project['version']}-{identity}"
@@ -69,50 +70,51 @@ def build_image() -> Image:
     return Image(archive, reference, layers)
 
 
-def _base(dockerfile: str) -> Layer:
+def _base(root: Path, dockerfile: str) -> Layer:
     suite = debian_suite(dockerfile)
-    packages = (_HERE / "packages.txt").read_text().split()
+    packages = (root / _STEPS.parent / "packages.txt").read_text().split()
     # Without the hook Debian brings a program to rearrange its folders, and all of Perl with it.
     options = ["--variant=essential", f"--include={','.join(packages)}", "--aptopt=APT::Install-Recommends false"]
     options += ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]
-    script = _STEPS / "base.sh"
+    script = root / _STEPS / "base.sh"
 
     def fill(folder: Path) -> None:
         say("image: Debian, Java and Python: one to two minutes, once")
         command = ["mmdebstrap", "--quiet", *options, f"--customize-hook={script}", suite, str(folder / "layer.tar")]
-        _run(command, _PROJECT, {"SOURCE_DATE_EPOCH": "0"})
+        _run(command, root, {"SOURCE_DATE_EPOCH": "0"})
 
     return _layer("base", _hash(options, script.read_bytes(), suite), fill)
 
 
-def _packages(dockerfile: str, project: dict[str, Any]) -> Layer:
+def _packages(root: Path, dockerfile: str, project: dict[str, Any]) -> Layer:
     wanted = [project["dependencies"], project["optional-dependencies"]]
-    locked_versions = (_PROJECT / "requirements.lock").read_bytes()
-    connector = version("spark", "kafka_connector")
+    locked_versions = (root / "requirements.lock").read_bytes()
+    versions = tomllib.loads((root / "sinkjob/s3sink_job/versions.toml").read_text())
+    connector = versions["spark"]["kafka_connector"]
 
     def fill(folder: Path) -> None:
         say("image: Python packages and the Kafka connector: one to two minutes, once per change of requirements.lock")
-        fill_step("packages", dockerfile, folder, {"JARS": str(connector_dir())})
+        fill_step("packages", dockerfile, folder, {"JARS": str(connector_dir(connector))}, root)
 
-    scripts = [(_STEPS / name).read_bytes() for name in ("common.sh", "packages.sh")]
+    scripts = [(root / _STEPS / name).read_bytes() for name in ("common.sh", "packages.sh")]
     return _layer("packages", _hash(wanted, locked_versions, connector, scripts, python_version(dockerfile)), fill)
 
 
-def _product(dockerfile: str) -> Layer:
-    seen = step_files("product", dockerfile)
+def _product(root: Path, dockerfile: str) -> Layer:
+    seen = step_files("product", dockerfile, root)
     contents = [(name, path.stat().st_mode & 0o111, path.read_bytes()) for name, path in seen.items()]
     identity = _hash(contents, python_version(dockerfile))
-    return _layer("product", identity, lambda folder: fill_step("product", dockerfile, folder, {}))
+    return _layer("product", identity, lambda folder: fill_step("product", dockerfile, folder, {}, root))
 
 
-def step_files(step: str, dockerfile: str) -> dict[str, Path]:
+def step_files(step: str, dockerfile: str, root: Path = _PROJECT) -> dict[str, Path]:
     """The files that the step may see, by their names in the project: those that the Dockerfile has copied by then."""
     files: dict[str, Path] = {}
     for source in steps(dockerfile)[step].sources:
-        place = _PROJECT / source
+        place = root / source
         for path in place.rglob("*") if place.is_dir() else [place]:
             if path.is_file() and path.suffix != ".pyc":
-                files[str(path.relative_to(_PROJECT))] = path
+                files[str(path.relative_to(root))] = path
     return dict(sorted(files.items()))
 
 
@@ -130,17 +132,17 @@ def _layer(name: str, identity: str, fill: Callable[[Path], None]) -> Layer:
     return Layer(folder / "layer.tar", (folder / "digest").read_text())
 
 
-def fill_step(step: str, dockerfile: str, folder: Path, env: dict[str, str]) -> None:
+def fill_step(step: str, dockerfile: str, folder: Path, env: dict[str, str], root: Path = _PROJECT) -> None:
     """Runs the step where it finds what it would find with Docker, and no more."""
     with tempfile.TemporaryDirectory(prefix="s3sink-layer-") as scratch:
-        root, project = Path(scratch, "root"), Path(scratch, "project")
-        root.mkdir()
-        for name, path in step_files(step, dockerfile).items():
+        made, project = Path(scratch, "root"), Path(scratch, "project")
+        made.mkdir()
+        for name, path in step_files(step, dockerfile, root).items():
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, project / name)
-        script = project / _STEPS.relative_to(_PROJECT) / f"{step}.sh"
-        _run([str(script), str(root)], project, {"PYTHON": _python(python_version(dockerfile)), **env})
-        Layer.of_folder(folder / "layer.tar", root)
+        script = project / _STEPS / f"{step}.sh"
+        _run([str(script), str(made)], project, {"PYTHON": _python(python_version(dockerfile)), **env})
+        Layer.of_folder(folder / "layer.tar", made)
 
 
 def _python(wanted: str) -> str:

@@ -41,9 +41,9 @@ def spark_jars_dir() -> Path:
     return Path(spec.submodule_search_locations[0]) / "jars"
 
 
-def connector_dir() -> Path:
-    """A folder with the jars of Spark's Kafka connector, as `S3SINK_JARS` wants it."""
-    return _resolved([version("spark", "kafka_connector")], without=_names_in(spark_jars_dir()))
+def connector_dir(coordinate: str = "") -> Path:
+    """A folder with the jars of Spark's Kafka connector, as `S3SINK_JARS` wants it; this version's by default."""
+    return _resolved([coordinate or version("spark", "kafka_connector")], without=_names_in(spark_jars_dir()))
 
 
 def connector_jars() -> list[Path]:
