@@ -46,7 +46,7 @@ ENV PATH=/opt/s3sink/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
     S3SINK_LISTEN=0.0.0.0:8080
 LABEL org.opencontainers.image.title="s3sink" \
       org.opencontainers.image.description="Copies Kafka topics into S3 objects, exactly once: a Kubernetes operator and its Spark job" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 EXPOSE 8080
 USER 185:185

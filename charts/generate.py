@@ -33,11 +33,11 @@ _MADE = f"""\
 """
 _CLUSTER = """\
 # The operator for the whole cluster, for people without Helm. First apply crds/s3sinks.s3sink.dev.yaml,
-# and put the name of your image in place of s3sink:0.1.0 below, twice.
+# and put the name of your image in place of s3sink:0.2.0 below, twice.
 """
 _NAMESPACED = """\
 # The operator for some namespaces only, without any right in others, for people without Helm. First apply
-# crds/s3sinks.s3sink.dev.yaml, put the name of your image in place of s3sink:0.1.0 below, twice, that of your namespace
+# crds/s3sinks.s3sink.dev.yaml, put the name of your image in place of s3sink:0.2.0 below, twice, that of your namespace
 # in place of shop, everywhere, and a name that no other cluster of yours has in place of my-cluster. For several
 # namespaces, repeat Role and RoleBinding in each, and name all of them below, with commas between.
 # The operator itself has a namespace of its own: whoever may create an S3Sink beside it could use its account.

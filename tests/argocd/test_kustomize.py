@@ -29,9 +29,9 @@ def by_name(text: str) -> Documents:
     return {(d["kind"], d["metadata"]["name"]): d for d in yaml.safe_load_all(text) if d}
 
 
-def installed(example: str, image: str = "s3sink:0.1.0") -> Documents:
+def installed(example: str, image: str = "s3sink:0.2.0") -> Documents:
     """The definition and one of the examples, for people without Kustomize."""
-    text = (EXAMPLES / example).read_text().replace("s3sink:0.1.0", image)
+    text = (EXAMPLES / example).read_text().replace("s3sink:0.2.0", image)
     return by_name(DEFINITION.read_text()) | by_name(text)
 
 
@@ -48,7 +48,7 @@ def test_the_base_is_the_definition_and_the_operator_for_the_whole_cluster(clust
 
 def test_the_overlay_is_the_operator_for_one_namespace(cluster: BareCluster) -> None:
     found = by_name(cluster.kubectl("kustomize", str(NAMESPACED)))
-    expected = installed("operator-namespaced.yaml", "registry.example.com/s3sink:0.1.0")
+    expected = installed("operator-namespaced.yaml", "registry.example.com/s3sink:0.2.0")
     assert with_sorted_environment(found) == with_sorted_environment(expected)
 
 

@@ -37,7 +37,7 @@ CASES: dict[str, Values] = {
     "other names": {"nameOverride": "sinks", "commonLabels": {"team": "data"}},
     "other full name": {"fullnameOverride": "lake-writer", "metrics": {"driverPodMonitor": {"enabled": True}}},
     "tag and registry": {
-        "image": {"repository": "registry.example.com/data/s3sink", "tag": "0.1.0-rc1", "pullPolicy": "Always"},
+        "image": {"repository": "registry.example.com/data/s3sink", "tag": "0.2.0-rc1", "pullPolicy": "Always"},
         "imagePullSecrets": [{"name": "registry"}],
         "drivers": {"image": "registry.example.com/data/drivers:7", "pullPolicy": "Never"},
     },

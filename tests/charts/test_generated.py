@@ -65,7 +65,7 @@ def test_every_flag_of_the_operator_is_a_value() -> None:
 
 
 def test_the_chart_and_the_operator_have_the_same_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = vars(_parser().parse_args(["--image", "s3sink:0.1.0"]))
+    alone = vars(_parser().parse_args(["--image", "s3sink:0.2.0"]))
     for name, value in environment(rendered()).items():
         monkeypatch.setenv(name, value)
     assert vars(_parser().parse_args([])) == alone

@@ -124,8 +124,8 @@ def test_drivers_run_the_image_that_is_meant_for_them() -> None:
         (container,) = only(rendered(CASES[case]), "Deployment")["spec"]["template"]["spec"]["containers"]
         return container["image"], next(e["value"] for e in container["env"] if e["name"] == "S3SINK_IMAGE")
 
-    assert images("default") == ("s3sink:0.1.0", "s3sink:0.1.0")
-    both = ("registry.example.com/data/s3sink:0.1.0-rc1", "registry.example.com/data/drivers:7")
+    assert images("default") == ("s3sink:0.2.0", "s3sink:0.2.0")
+    both = ("registry.example.com/data/s3sink:0.2.0-rc1", "registry.example.com/data/drivers:7")
     assert images("tag and registry") == both
     pinned = "s3sink@sha256:" + "0123456789abcdef" * 4
     assert images("digest") == (pinned, pinned)

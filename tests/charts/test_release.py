@@ -89,7 +89,7 @@ def older_chart(tmp_path: Path) -> Path:
     del definition["spec"]["versions"][0]["additionalPrinterColumns"][-1]
     file.write_text(yaml.safe_dump(definition, sort_keys=False))
     about = folder / "Chart.yaml"
-    about.write_text(about.read_text().replace("ersion: 0.1.0", "ersion: 0.0.9"))
+    about.write_text(about.read_text().replace("ersion: 0.2.0", "ersion: 0.0.9"))
     return folder
 
 
