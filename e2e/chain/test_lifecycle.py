@@ -42,6 +42,13 @@ def test_a_changed_spec_waits_for_the_driver_and_never_runs_two(flowing: World) 
     assert status["observedGeneration"] == (namespace.get("s3sink", SINK) or {})["metadata"]["generation"]
 
 
+def test_the_driver_of_a_sink_in_one_pod_deleted_in_mid_flush_costs_nothing(flowing: World) -> None:
+    with flowing.held():
+        flowing.end(flowing.driver()["metadata"]["name"])
+    flowing.settle()
+    flowing.prove()
+
+
 def test_an_operator_deleted_in_mid_flush_costs_nothing(flowing: World) -> None:
     driver = flowing.driver()["metadata"]["uid"]
     with flowing.held():
