@@ -208,9 +208,9 @@ def test_a_manifest_with_ten_mistakes_names_them_all_at_once(s3sink: Command) ->
 
 
 def test_a_file_that_is_not_there_or_not_yaml_is_named(s3sink: Command) -> None:
-    missing = s3sink("run", s3sink.folder / "absent.yaml")
+    missing = s3sink("run", s3sink.folder / ("deep-" * 20) / "absent.yaml")
     assert missing.returncode == 2
-    assert "absent.yaml" in missing.stderr
+    assert "deep-/absent.yaml" in missing.stderr
     broken = s3sink.folder / "broken.yaml"
     broken.write_text("kind: [S3Sink\n")
     done = s3sink("verify", broken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from s3sink_job.cli.app import app
@@ -10,9 +11,13 @@ from s3sink_job.report import logs
 from s3sink_job.spec import SpecError
 
 FINAL = 2
+WIDE = "500"
 
 
 def main() -> None:
+    if not sys.stderr.isatty():
+        # In a log or a pipe a box of 80 columns would break the names of files in two.
+        os.environ.setdefault("COLUMNS", WIDE)
     try:
         app(standalone_mode=True)
     except SpecError as error:
