@@ -17,7 +17,7 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 	@$(PY) -m examples.demo
 
 test: setup lint ## Check and test everything, against a real broker, S3 server and API server
-	@$(PY) -m e2e.cluster build >/dev/null
+	@$(PY) -m e2e.cluster build --tier control >/dev/null
 	@$(PY) -m e2e.parts.gitops >/dev/null
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup
 

@@ -24,14 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """One broker for the whole run, with a SASL_SSL listener beside the plain one."""
+    """One broker for each process of a run, with a SASL_SSL listener beside the plain one."""
     with KafkaBroker(secure=True) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """One S3 server for the whole run."""
+    """One S3 server for each process of a run."""
     with Versitygw() as server:
         yield server
 

@@ -47,10 +47,13 @@ def _cluster(arguments: argparse.Namespace) -> Cluster:
 
 
 def _build(cluster: Cluster) -> None:
-    if isinstance(cluster, KindCluster):
-        kind_program()
-    else:
-        binaries.build_all()
+    match cluster:
+        case KindCluster():
+            kind_program()
+        case BareCluster(tier="control"):
+            binaries.kubernetes_dir()
+        case _:
+            binaries.build_all()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,10 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("archive", type=Path, metavar="FILE")
     kubeconfig = commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
     down = commands.add_parser("down", help="stop it and remove every trace")
-    for command in (up, kubeconfig, down):
+    for command in (build, up, kubeconfig, down):
         command.add_argument("--tier", choices=["control", "all"], default="all")
-    for command in (build, load):
-        command.set_defaults(tier="all")
+    load.set_defaults(tier="all")
     return parser
 
 

@@ -23,7 +23,7 @@ from e2e.cluster.interface import ClusterFailed
 from e2e.image.archive import read_reference
 from e2e.image.host import say
 from e2e.parts.cache import build_once, cache_root, locked
-from e2e.parts.fetching import build_with_go
+from e2e.parts.go import build_with_go
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 

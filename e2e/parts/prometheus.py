@@ -22,7 +22,8 @@ from urllib.parse import urlencode
 import yaml
 
 from e2e.parts.cache import build_once
-from e2e.parts.fetching import go_module, run
+from e2e.parts.fetching import run
+from e2e.parts.go import go_module
 from e2e.parts.processes import LOOPBACK, PartFailed, Process, free_ports
 from e2e.parts.versions import version
 

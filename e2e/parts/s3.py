@@ -8,10 +8,8 @@ plain files. It needs Go, once, to be built. Moto needs nothing but Python, and 
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,7 +21,7 @@ import boto3
 from botocore.config import Config
 
 from e2e.parts.cache import build_once, cache_root
-from e2e.parts.go import go_program
+from e2e.parts.go import build_with_go
 from e2e.parts.processes import LOOPBACK, PartFailed, Process, free_ports, port_answers
 from e2e.parts.versions import version
 
@@ -165,10 +163,7 @@ def _versitygw_entry() -> Path:
 def _build_versitygw(folder: Path) -> None:
     source = version("versitygw", "source")
     print(f"• building {source} with Go: about three minutes, once", file=sys.stderr, flush=True)
-    env = {**os.environ, "GOBIN": str(folder), "CGO_ENABLED": "0"}
-    done = subprocess.run([go_program(), "install", source], env=env, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise PartFailed(f"go install {source} failed:\n{done.stdout}{done.stderr}")
+    build_with_go(source, folder)
 
 
 if __name__ == "__main__":

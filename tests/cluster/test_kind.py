@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from e2e.cluster.__main__ import _cluster, _parser
 from e2e.cluster.bare import BareCluster
 from e2e.cluster.interface import ClusterFailed, choose, provider_for
 from e2e.cluster.kind import (
@@ -149,3 +150,11 @@ def test_a_docker_on_another_machine_is_refused_with_the_reason() -> None:
     check_listening("127.0.0.1")
     with pytest.raises(ClusterFailed, match=r"cannot listen on 192\.0\.2\.1"):
         check_listening("192.0.2.1")
+
+
+def test_an_api_server_alone_needs_neither_docker_nor_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make test` builds no more than that, for everybody."""
+    monkeypatch.setenv("S3SINK_CLUSTER_PROVIDER", "kind")
+    chosen = _cluster(_parser().parse_args(["build", "--tier", "control"]))
+    assert isinstance(chosen, BareCluster)
+    assert chosen.tier == "control"
