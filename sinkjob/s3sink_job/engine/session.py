@@ -19,6 +19,8 @@ from s3sink_job.spec import Spec
 JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
 TASK_TRIES = 3
+POOL = "system"
+"""Where Arrow gets memory from: the C library, as the daemon sets it, kept 100 MiB less than Arrow's own choice does."""
 HEAP_SHARE = 4
 SMALLEST_HEAP = 512 * 2**20
 """With less Spark refuses to start."""
@@ -34,6 +36,7 @@ FIXED = {
     BATCH_LIMIT: str(BATCH_BYTES),
     "spark.driver.maxResultSize": "256m",
     "spark.python.daemon.module": "s3sink_job.engine.daemon",
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": POOL,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.artifact.isolation.enabled": "false",
@@ -48,6 +51,7 @@ def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSes
     """All in this process tree, or, with a `place` in a cluster, with executors in pods of their own."""
     # Workers must run this very interpreter, not the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = POOL
     settings = {**spec.spark.conf, **FIXED, **_connector(local=place is not None)}
     settings |= {
         "spark.task.maxFailures": str(TASK_TRIES),
