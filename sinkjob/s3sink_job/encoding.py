@@ -11,15 +11,43 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from s3sink_job.layout import DEFAULT_LAYOUT, Layout, layout_from_doc, layout_of
 from s3sink_job.spec import Spec, columns_of
 
-EXTENSIONS = {"Json": ".jsonl", "Text": ".txt", "Parquet": ".parquet"}
-CODEC_EXTENSIONS = {"None": "", "Gzip": ".gz", "Zstd": ".zst"}
+EXTENSIONS = {
+    "Json": ".jsonl",
+    "Csv": ".csv",
+    "Text": ".txt",
+    "Bytes": ".bin",
+    "Parquet": ".parquet",
+    "Avro": ".avro",
+    "Orc": ".orc",
+}
+CODEC_EXTENSIONS = {
+    "None": "",
+    "Gzip": ".gz",
+    "Lz4": ".lz4",
+    "Zstd": ".zst",
+    "Brotli": ".br",
+    "Bzip2": ".bz2",
+    "Xz": ".xz",
+}
 CONTENT_TYPES = {
     "Json": "application/x-ndjson",
+    "Csv": "text/csv; charset=utf-8",
     "Text": "text/plain; charset=utf-8",
+    "Bytes": "application/octet-stream",
     "Parquet": "application/vnd.apache.parquet",
+    "Avro": "application/avro",
+    "Orc": "application/vnd.apache.orc",
 }
+CONTENT_CODINGS = {"Gzip": "gzip", "Zstd": "zstd", "Brotli": "br"}
+COMPRESS_WITHIN = frozenset({"Parquet", "Avro", "Orc"})
+WITH_COLUMNS = frozenset({"Parquet", "Avro", "Orc", "Csv"})
+"""Formats whose rows have columns of their own; the others write a value as it comes, or as one line."""
+KAFKA_COLUMNS = ("key", "value", "timestamp", "headers")
+META_COLUMNS = {"Kafka": ("key", "timestamp", "headers"), "Quix": ("key", "timestamp"), "Airbyte": ("timestamp",)}
+ENVELOPE = ("key", "value", "headers", "metadata")
 
 
 @dataclass(frozen=True)
@@ -37,13 +65,31 @@ class Encoding:
     """Seconds of record time that an object may span, and whose multiples it may not cross."""
     supplied: str = ""
     """The columns that the spec asks for, as JSON; without any they are inferred."""
+    header: bool = True
+    delimiter: str = ","
+    quote: str = "Minimal"
+    flatten: bool = False
+    envelope: tuple[str, ...] = ()
+    """The parts of it that are written, in the order of `ENVELOPE`; none means that there is no envelope."""
+    nulls: str = "Write"
+    """What becomes of tombstones, as `spec.nullValues` says."""
+    layout: Layout = DEFAULT_LAYOUT
 
     @property
     def extension(self) -> str:
         """The codec's is left out where the format compresses within: its readers ask the file."""
-        if self.format == "Parquet":
+        if self.layout.extension:
+            return self.layout.extension
+        if self.format in COMPRESS_WITHIN:
             return EXTENSIONS[self.format]
         return EXTENSIONS[self.format] + CODEC_EXTENSIONS[self.codec]
+
+    @property
+    def content_encoding(self) -> str:
+        """Told only where the name does not: clients would unpack it on the way, and then again by the name."""
+        if self.format in COMPRESS_WITHIN or not self.layout.extension:
+            return ""
+        return CONTENT_CODINGS.get(self.codec, "")
 
     @property
     def content_type(self) -> str:
@@ -53,15 +99,19 @@ class Encoding:
     @property
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
-        columns = {"Kafka": ("key", "value", "timestamp", "headers"), "Quix": ("key", "value", "timestamp")}
-        wanted = columns.get(self.meta, ("value",))
-        return (*wanted, "timestamp") if self.window and "timestamp" not in wanted else wanted
+        wanted = {"value", *META_COLUMNS.get(self.meta, ()), *self.layout.columns}
+        for part in self.envelope:
+            wanted |= {"timestamp"} if part == "metadata" else {part}
+        if self.window:
+            wanted.add("timestamp")
+        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
 
     def to_doc(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def encoding_of(spec: Spec) -> Encoding:
+    envelope = spec.format.envelope
     return Encoding(
         format=spec.format.type,
         codec=spec.format.codec,
@@ -74,11 +124,22 @@ def encoding_of(spec: Spec) -> Encoding:
         statistics=spec.format.parquet.statistics,
         window=spec.flush.record_window,
         supplied=_supplied(spec),
+        header=spec.format.csv.header,
+        delimiter=spec.format.csv.delimiter,
+        quote=spec.format.csv.quote,
+        flatten=spec.format.columns.flatten,
+        envelope=tuple(part for part in ENVELOPE if envelope.enabled and getattr(envelope, part)),
+        nulls=spec.null_values,
+        layout=layout_of(spec.layout),
     )
 
 
 def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
-    return Encoding(**doc)
+    """Of a manifest, which may be older than some of the fields."""
+    given = {**doc, "envelope": tuple(doc.get("envelope", ()))}
+    if "layout" in doc:
+        given["layout"] = layout_from_doc(doc["layout"])
+    return Encoding(**given)
 
 
 def _supplied(spec: Spec) -> str:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats import ObjectWriter, open_object
 from s3sink_job.records.columns import JsonColumns
+from s3sink_job.spec import LEVELS
 from s3sink_job.spill import Spill, SpillPlace
 
 PARQUET = Encoding(format="Parquet", codec="Zstd", level=None, meta="None", key="String", value="Json")
@@ -62,6 +63,15 @@ def read(data: bytes, tmp_path: Path) -> list[dict[str, Any]]:
     by_duckdb = [dict(zip(names, row[:-1], strict=True)) for row in found.fetchall()]
     assert pq.read_table(io.BytesIO(data)).to_pylist() == by_duckdb
     return by_duckdb
+
+
+@pytest.mark.parametrize(("codec", "level"), [(c, level) for c in CODECS for level in LEVELS.get(c, ())])
+def test_every_level_that_the_resource_allows_is_written(codec: str, level: int, spill: Spill, tmp_path: Path) -> None:
+    rows = compressible(500)
+
+    data = written(spill, replace(PARQUET, codec=codec, level=level), rows)
+
+    assert read(data, tmp_path) == rows.to_pylist()
 
 
 @pytest.mark.parametrize("codec", CODECS)

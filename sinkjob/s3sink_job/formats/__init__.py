@@ -7,8 +7,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from s3sink_job.encoding import Encoding
+from s3sink_job.formats.avro import AvroObject
 from s3sink_job.formats.compression import ByteSink, compressing
+from s3sink_job.formats.csv import CsvObject
 from s3sink_job.formats.lines import LineWriter
+from s3sink_job.formats.orc import OrcObject
 from s3sink_job.formats.parquet import ParquetObject
 from s3sink_job.spill import Spill
 
@@ -24,6 +27,10 @@ class ObjectWriter(Protocol):
     @property
     def held(self) -> int:
         """Bytes of rows kept in memory until they are encoded."""
+        ...
+
+    def takes(self, rows: pa.RecordBatch) -> bool:
+        """Whether the rows may be written: not if they need a schema wider than the one that was already encoded."""
         ...
 
     def write(self, rows: pa.RecordBatch) -> None: ...
@@ -47,6 +54,12 @@ def open_object(encoding: Encoding, sink: ByteSink, spill: Spill) -> ObjectWrite
             return LineWriter(compressing(sink, encoding.codec, encoding.level))
         case "Parquet":
             return ParquetObject(encoding, sink, spill)
+        case "Csv":
+            return CsvObject(encoding, sink)
+        case "Avro":
+            return AvroObject(encoding, sink)
+        case "Orc":
+            return OrcObject(encoding, sink)
         case other:
             raise ValueError(f"no writer for format {other}")
 

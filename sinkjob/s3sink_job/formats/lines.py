@@ -9,17 +9,22 @@ from s3sink_job.formats.compression import Stream
 
 
 class LineWriter:
-    held = 0
-
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._settled = self._since = 0
         self._ratio = 1.0
 
     @property
+    def held(self) -> int:
+        return self._stream.held
+
+    @property
     def size(self) -> int:
         """Exact up to the last `settle`, by the ratio of compression from there on, but never less than was sent."""
         return max(self._stream.size, self._settled + int(self._since * self._ratio))
+
+    def takes(self, rows: pa.RecordBatch) -> bool:
+        return True
 
     def write(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows == 0:

@@ -7,7 +7,7 @@ once, whatever the number of changes. What fits into one row group never touches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats.compression import ByteSink
-from s3sink_job.schema.cast import Inexact, as_text_at, cast_rows, may_round
-from s3sink_job.schema.types import TEXT, merge_all, writable
-from s3sink_job.spec import MORE
+from s3sink_job.formats.files import sink_file
+from s3sink_job.formats.pending import Pending, common_record, exactly
+from s3sink_job.schema.cast import Inexact, may_round
 from s3sink_job.spill import Spill
 
 CODECS = {"None": "none", "Gzip": "gzip", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Brotli": "brotli"}
@@ -44,32 +44,32 @@ class Run:
 class ParquetObject:
     def __init__(self, encoding: Encoding, sink: ByteSink, spill: Spill) -> None:
         self._encoding, self._sink, self._spill = encoding, sink, spill
-        self._pending: list[pa.RecordBatch] = []
-        self._held = 0
+        self._pending = Pending()
         self._runs: list[Run] = []
         self._ratio = 1.0
-        self._texts: list[tuple[str, ...]] = []
 
     @property
     def held(self) -> int:
-        return self._held
+        return self._pending.held
 
     @property
     def size(self) -> int:
         """Exact for what is encoded, by the last row group's ratio for the rest."""
-        return sum(run.size for run in self._runs) + int(self._held * self._ratio) + FOOTER_BYTES
+        return sum(run.size for run in self._runs) + int(self._pending.held * self._ratio) + FOOTER_BYTES
+
+    def takes(self, rows: pa.RecordBatch) -> bool:
+        return True
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._pending.append(rows)
-        self._held += rows.nbytes
-        if self._held >= self._encoding.row_group_bytes:
+        self._pending.add(rows)
+        if self._pending.held >= self._encoding.row_group_bytes:
             self.settle()
 
     def settle(self) -> None:
         """Encodes what is held."""
         if not self._pending:
             return
-        rows = self._take()
+        rows = self._pending.take()
         record = pa.struct(list(rows.schema))
         run = self._runs[-1] if self._runs and self._runs[-1].record.equals(record) else self._begin(record)
         before, held = run.size, rows.nbytes
@@ -83,10 +83,10 @@ class ParquetObject:
 
     def close(self) -> tuple[tuple[str, ...], ...]:
         if not self._runs:
-            rows = self._take()
-            with self._open(pa.struct(list(rows.schema)), _sink_file(self._sink)) as writer:
+            rows = self._pending.take()
+            with self._open(pa.struct(list(rows.schema)), sink_file(self._sink)) as writer:
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
-            return tuple(self._texts)
+            return tuple(self._pending.texts)
         self.settle()
         with self._spill.writing():
             for run in self._runs:
@@ -98,7 +98,7 @@ class ParquetObject:
             self._unite()
         for run in self._runs:
             self._spill.remove(run.path)
-        return tuple(self._texts)
+        return tuple(self._pending.texts)
 
     def abandon(self) -> None:
         for run in self._runs:
@@ -108,15 +108,6 @@ class ParquetObject:
             with suppress(OSError, pa.ArrowException):
                 run.file.close()
             self._spill.remove(run.path)
-
-    def _take(self) -> pa.Table:
-        batches, self._pending, self._held = self._pending, [], 0
-        record = _record(pa.struct(list(b.schema)) for b in batches)
-        while True:
-            try:
-                return _exactly(batches, record)
-            except Inexact as error:
-                record = self._as_text(record, error)
 
     def _begin(self, record: pa.StructType) -> Run:
         path = self._spill.new_file()
@@ -137,22 +128,18 @@ class ParquetObject:
         )
 
     def _unite(self) -> None:
-        record = _record(run.record for run in self._runs)
+        record = common_record(run.record for run in self._runs)
         while any(may_round(run.record, record) for run in self._runs):
             try:
                 for rows in self._groups():
-                    _exactly([rows], record)
+                    exactly([rows], record)
                 break
             except Inexact as error:
-                record = self._as_text(record, error)
-        with self._open(record, _sink_file(self._sink)) as writer:
+                record = self._pending.as_text(record, error)
+        with self._open(record, sink_file(self._sink)) as writer:
             for rows in self._groups():
-                table = _exactly([rows], record)
+                table = exactly([rows], record)
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-    def _as_text(self, record: pa.StructType, error: Inexact) -> pa.StructType:
-        self._texts.append(error.path)
-        return as_text_at(record, error.path)
 
     def _groups(self) -> Iterator[pa.RecordBatch]:
         for run in self._runs:
@@ -161,48 +148,7 @@ class ParquetObject:
                     yield file.read_row_group(number, use_threads=False).combine_chunks().to_batches()[0]
 
 
-def _record(records: Iterable[pa.StructType]) -> pa.StructType:
-    """What all of them fit into, and Parquet can hold: at least one column, or the rows could not be counted."""
-    record = writable(merge_all(records))
-    return record if len(record) else pa.struct([pa.field(MORE, TEXT)])
-
-
-def _exactly(batches: list[pa.RecordBatch], record: pa.StructType) -> pa.Table:
-    return pa.Table.from_batches([cast_rows(b, record) for b in batches], pa.schema(list(record)))
-
-
 def _copy(path: Path, sink: ByteSink) -> None:
     with path.open("rb") as file:
         while data := file.read(COPY_BYTES):
             sink.write(data)
-
-
-def _sink_file(sink: ByteSink) -> pa.NativeFile:
-    return pa.PythonFile(_Writable(sink), mode="w")
-
-
-class _Writable:
-    """As much of a file as Arrow asks of one it writes to."""
-
-    def __init__(self, sink: ByteSink) -> None:
-        self._sink = sink
-        self.closed = False
-
-    def write(self, data: bytes | pa.Buffer) -> int:
-        # Arrow may use a buffer again once it is written.
-        return self._sink.write(bytes(data))
-
-    def flush(self) -> None:
-        return
-
-    def close(self) -> None:
-        self.closed = True
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False

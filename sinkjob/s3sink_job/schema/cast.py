@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3sink_job.schema.text import json_of
 from s3sink_job.schema.types import DOUBLE, INT, TEXT
 
 Column: TypeAlias = pa.Array
@@ -45,7 +45,7 @@ def cast_column(column: Column, kind: pa.DataType, path: Path = ()) -> Column:
         except pa.ArrowInvalid:
             raise Inexact(path) from None
     if kind.equals(TEXT):
-        return _as_text(column)
+        return json_of(column)
     if pa.types.is_struct(have) and pa.types.is_struct(kind):
         return _as_struct(column, kind, path)
     if pa.types.is_list(have) and pa.types.is_list(kind):
@@ -62,23 +62,6 @@ def _as_struct(column: Column, kind: pa.StructType, path: Path) -> Column:
         for f in kind
     ]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null())
-
-
-def _as_text(column: Column) -> Column:
-    if pa.types.is_struct(column.type) or pa.types.is_list(column.type):
-        return pa.array([None if v is None else _json(v) for v in column.to_pylist()], TEXT)
-    return pc.cast(column, TEXT)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(_without_nulls(value), ensure_ascii=False, separators=(",", ":"))
-
-
-def _without_nulls(value: Any) -> Any:
-    """A column cannot tell a field that is null from one that is not there; text need not say more."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def may_round(have: pa.DataType, kind: pa.DataType) -> bool:

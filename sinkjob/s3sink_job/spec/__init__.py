@@ -53,6 +53,7 @@ from s3sink_job.spec.routes import (
     RouteParquet,
     RouteSchemaEvolution,
 )
+from s3sink_job.spec.routing import spec_for
 from s3sink_job.spec.secretrefs import SecretRef, SecretSource
 from s3sink_job.spec.sink import (
     Delivery,
@@ -173,5 +174,6 @@ __all__ = [
     "parse_quantity",
     "refused_conf",
     "refused_property",
+    "spec_for",
     "to_document",
 ]

@@ -1,0 +1,111 @@
+"""Columns of any type as text and as JSON, whole columns at a time. Null stays null.
+
+A number reads the same whether its column holds whole numbers or doubles, so what a value looks like does not
+depend on what the records before it happened to be.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3sink_job.duck import base64
+from s3sink_job.schema.types import DOUBLE, INT, TEXT
+
+Column: TypeAlias = pa.Array
+CONTROL = {chr(c): json.dumps(chr(c))[1:-1] for c in range(0x20)}
+SPELT = 1e9
+"""Beyond this Arrow may write doubles with an exponent."""
+WHOLE = 2.0**63
+"""Below this a whole number may have come from a column of integers."""
+
+
+def text_of(column: Column) -> Column:
+    """Text as it is, bytes as base64, times by ISO 8601, and what nests as JSON, with its names in order."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_floating(kind):
+        return _digits(column)
+    if pa.types.is_binary(kind):
+        return base64(column)
+    if pa.types.is_timestamp(kind):
+        return pc.replace_substring(pc.cast(column, TEXT), " ", "T", max_replacements=1)
+    if pa.types.is_struct(kind) or pa.types.is_list(kind):
+        return json_of(column, in_order=True)
+    return pc.cast(column, TEXT)
+
+
+def json_of(column: Column, *, in_order: bool = False) -> Column:
+    """Each value as JSON. Null stays null, and so does an item of a list; a field that is null is left out.
+
+    A column cannot tell a field that is null from one that is not there; text need not say more. The fields come as
+    the column has them, or in the order of their names.
+    """
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return _objects(column, in_order=in_order)
+    if pa.types.is_list(kind):
+        column = pa.concat_arrays([column])  # without an offset of its own
+        items = pc.fill_null(json_of(column.values, in_order=in_order), "null")
+        lists = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null())
+        return concat("[", pc.binary_join(lists, ","), "]")
+    if pa.types.is_floating(kind):
+        text, odd = _digits(column), pc.invert(pc.is_finite(column))
+        # JSON has no such number; as text it can still be told.
+        return pc.if_else(odd, quoted(text), text) if pc.any(odd).as_py() else text
+    plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+    return text_of(column) if plain else quoted(text_of(column))
+
+
+def _objects(column: Column, *, in_order: bool) -> Column:
+    children = list(zip(column.type.names, column.flatten(), strict=True))
+    parts = [
+        pc.fill_null(concat(f",{json.dumps(name, ensure_ascii=False)}:", json_of(child, in_order=in_order)), "")
+        for name, child in (sorted(children, key=lambda child: child[0]) if in_order else children)
+    ]
+    if not parts:
+        return pc.if_else(column.is_valid(), "{}", pa.scalar(None, TEXT))
+    fields = pc.binary_replace_slice(concat(*parts), 0, 1, "")
+    return pc.if_else(column.is_valid(), concat("{", fields, "}"), pa.scalar(None, TEXT))
+
+
+def _digits(column: Column) -> Column:
+    """Doubles as Arrow writes them, and whole numbers as integers are, since integers they may have been."""
+    text, size = pc.cast(column, TEXT), pc.abs(column)
+    whole = pc.and_(pc.and_(pc.greater_equal(size, SPELT), pc.less(size, WHOLE)), pc.equal(size, pc.floor(size)))
+    whole = pc.fill_null(whole, False)
+    if not pc.any(whole).as_py():
+        return text
+    return pc.if_else(whole, pc.cast(pc.cast(pc.if_else(whole, column, 0.0), INT), TEXT), text)
+
+
+def number_text(number: float) -> str:
+    """A double by the same rules, for those who have but one."""
+    text = repr(number)
+    if "e" in text or abs(number) >= SPELT:
+        return str(_digits(pa.array([number], DOUBLE))[0].as_py())
+    return text.removesuffix(".0")
+
+
+def quoted(text: Column) -> Column:
+    """Text as JSON strings."""
+    text = pc.replace_substring(text, "\\", "\\\\") if holds(text, "\\") else text
+    text = pc.replace_substring(text, '"', '\\"') if holds(text, '"') else text
+    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+        for mark, escape in CONTROL.items():
+            text = pc.replace_substring(text, mark, escape) if holds(text, mark) else text
+    return concat('"', text, '"')
+
+
+def holds(text: Column, mark: str) -> bool:
+    """Whether any row holds the character: a scan of the bytes, much faster than a search row by row."""
+    data = text.buffers()[2]
+    return data is not None and mark.encode() in memoryview(data).cast("B").tobytes()
+
+
+def concat(*parts: Column | str) -> Column:
+    return pc.binary_join_element_wise(*parts, "")
