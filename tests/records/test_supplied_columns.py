@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from s3sink_job.records.columns import SuppliedColumns
-from s3sink_job.records.tables import ColumnDecoder
+from s3sink_job.records.decode import open_decoder
 from s3sink_job.spec import columns_of
 from tests.records.batches import TOPIC, batch_of, encoding
 
@@ -85,7 +85,7 @@ def test_a_field_that_the_schema_does_not_name_is_kept_as_json() -> None:
 def test_with_quix_columns_the_value_is_text_and_has_to_fit_all_the_same() -> None:
     wanted = replace(encoding(format="Parquet", meta="Quix"), supplied=json.dumps(columns_of(json.dumps(SCHEMA))))
     batch = batch_of(b'{"i": 1}', b'{"i": "x"}')
-    found = ColumnDecoder(wanted, TOPIC).decode(batch)
+    found = open_decoder(wanted, TOPIC).decode(batch)
 
     assert list(found.bad.rows) == [1]
     assert found.rows.column("_value").to_pylist()[0] == '{"i": 1}'

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.records.tables import millis
+from s3sink_job.encoding import Encoding
+from s3sink_job.records.origin import millis
 from s3sink_job.records.text import Column
 
 
-def groups_of(batch: pa.RecordBatch, window: float | None) -> Column | None:
-    """The group of each record as text, None where there is but one: so far the window of record time."""
-    if window is None:
+@dataclass(frozen=True)
+class Groups:
+    """The groups of a batch in order of appearance, and the number of each row's."""
+
+    keys: list[tuple[str, ...]]
+    codes: pa.Array
+
+
+def groups_of(batch: pa.RecordBatch, encoding: Encoding, folders: Column | None) -> Groups | None:
+    """By folder and by window of record time; None where all records are one group."""
+    parts = [] if folders is None else [folders]
+    if encoding.window is not None:
+        parts.append(_windows(batch, encoding.window))
+    if not parts:
         return None
+    encoded = [part.dictionary_encode() for part in parts]
+    if len(encoded) == 1:
+        return Groups([(name,) for name in encoded[0].dictionary.to_pylist()], encoded[0].indices)
+    first, second = encoded
+    count = len(second.dictionary)
+    pairs = pc.add(pc.multiply(first.indices.cast(pa.int64()), count), second.indices.cast(pa.int64()))
+    both = pairs.dictionary_encode()
+    folder, window = first.dictionary.to_pylist(), second.dictionary.to_pylist()
+    keys: list[tuple[str, ...]] = [
+        (folder[pair // count], window[pair % count]) for pair in both.dictionary.to_pylist()
+    ]
+    return Groups(keys, both.indices)
+
+
+def _windows(batch: pa.RecordBatch, window: float) -> Column:
+    """The start of each record's window, as text."""
     length = int(window * 1000)
     time = millis(batch.column("timestamp"))
     # Arrow divides towards zero, and a time before 1970 belongs to the window below.

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
 from s3sink_job.schema.types import MAX_DEPTH, from_doc, to_doc
 from s3sink_job.spec import MORE
+
+MAX_NESTING = 500
+"""Levels of a value. Python's own limit would depend on who calls, and a value has to be a row always or never."""
+TOO_DEEP = f"is nested too deeply to be read: more than {MAX_NESTING} levels"
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class NotARow(ValueError):
@@ -23,12 +30,15 @@ class NotARow(ValueError):
 
 def parse(text: str) -> dict[str, Any]:
     """A JSON object, with numbers that no column can hold exactly left as their text."""
+    if _depth(text) > MAX_NESTING:
+        raise NotARow(TOO_DEEP)
     try:
         value = _DECODER.decode(text)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise NotARow("is nested too deeply to be read") from None
+        # Brackets that are in no string, though they look it: what is not JSON has no depth to speak of.
+        raise NotARow(TOO_DEEP) from None
     except NotARow:
         raise
     except UnicodeEncodeError:
@@ -40,6 +50,15 @@ def parse(text: str) -> dict[str, Any]:
     if MORE in value:
         raise NotARow(f"has a field {MORE!r}, a name kept for the fields without a column")
     return value
+
+
+def _depth(text: str) -> int:
+    """How deeply a value nests, at most: exact only where that may be too much."""
+    most = text.count("[") + text.count("{")
+    if most <= MAX_NESTING:
+        return most
+    marks = re.findall(r"[][{}]", STRING.sub("", text))
+    return max(accumulate(1 if mark in "[{" else -1 for mark in marks), default=0)
 
 
 class Number(str):

@@ -1,97 +1,166 @@
-"""A batch of Kafka records as columns: those that say where a record came from, then those of its value."""
+"""A batch of Kafka records as columns: those that say where a record came from, then those of its value.
+
+What a null value (a tombstone) is: nulls in all columns of the value, or a null `value` in an envelope.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.encoding import Encoding
+from s3sink_job.encoding import WITH_COLUMNS, Encoding
 from s3sink_job.records.columns import JsonColumns, SuppliedColumns
-from s3sink_job.records.text import NONE_BAD, Bad, Column, Decoded, json_text, utf8
+from s3sink_job.records.lines import clash
+from s3sink_job.records.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, KAFKA_FIELDS, OWN_FIELDS, Origin, millis
+from s3sink_job.records.text import Bad, Column, Decoded, as_json, plain
+from s3sink_job.schema.types import NAMES, TEXT, holds_something, to_text
+from s3sink_job.spec import MORE
 
-META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
+META_FIELDS = KAFKA_FIELDS
 VALUE = "value"
 TIME = pa.timestamp("ms", "UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 class ColumnDecoder:
-    def __init__(self, encoding: Encoding, topic: str, schema: str = "") -> None:
-        self._encoding, self._topic = encoding, topic
+    def __init__(self, encoding: Encoding, origin: Origin, schema: str = "") -> None:
+        self._encoding, self._origin = encoding, origin
         self._columns = SuppliedColumns(encoding.supplied) if encoding.supplied else JsonColumns(schema)
 
     @property
     def schema(self) -> str:
-        return self._columns.schema if self._inferred else ""
+        return self._columns.schema if takes_apart(self._encoding) else ""
 
     def as_text(self, path: tuple[str, ...]) -> None:
-        self._columns.as_text(path)
+        self._columns.as_text(path[1:] if self._encoding.envelope else path)
 
     def decode(self, batch: pa.RecordBatch) -> Decoded:
-        rows, bad = self._values(batch.column("value"))
-        if self._encoding.meta == "None":
+        return self._enveloped(batch) if self._encoding.envelope else self._beside(batch)
+
+    def _beside(self, batch: pa.RecordBatch) -> Decoded:
+        """The value's columns beside those of its origin."""
+        rows, bad = self._rows(batch.column("value"))
+        meta, bad_keys = self._meta(batch)
+        if not meta:
             return Decoded(rows, bad)
-        key, bad_keys = _plain(batch.column("key"), self._encoding.key)
-        bad = Bad({**{row: f"key is {why}" for row, why in bad_keys.rows.items()}, **bad.rows})
-        meta = self._quix(batch, key) if self._encoding.meta == "Quix" else self._kafka(batch, key)
-        rows, clashes = _without_clashes(rows)
-        fields = [pa.field(name, column.type) for name, column in meta.items()]
-        schema = pa.schema([*fields, *rows.schema])
-        return Decoded(
-            pa.RecordBatch.from_arrays([*meta.values(), *rows.columns], schema=schema), Bad({**clashes, **bad.rows})
-        )
+        clashes: dict[int, str] = {}
+        if takes_apart(self._encoding):
+            rows, clashes = _without_clashes(rows, self._encoding.meta)
+        whole = {**meta, **dict(zip(rows.schema.names, rows.columns, strict=True))}
+        return Decoded(_batch(whole), Bad({**clashes, **bad_keys.rows, **bad.rows}))
 
-    @property
-    def _inferred(self) -> bool:
-        return self._encoding.value == "Json" and self._encoding.meta != "Quix"
+    def _enveloped(self, batch: pa.RecordBatch) -> Decoded:
+        parts: dict[str, Column] = {}
+        bad: dict[int, str] = {}
+        for part in self._encoding.envelope:
+            match part:
+                case "key":
+                    parts[part], odd = plain(batch.column("key"), self._encoding.key, "key")
+                    bad |= odd.rows
+                case "value":
+                    parts[part], odd = self._whole(batch.column("value"))
+                    bad |= odd.rows
+                case "headers":
+                    parts[part] = _headers(batch.column("headers"))
+                case _:
+                    parts[part] = _struct(self._place(batch))
+        return Decoded(_batch(parts), Bad(bad))
 
-    def _values(self, values: Column) -> tuple[pa.RecordBatch, Bad]:
-        if self._inferred:
+    def _rows(self, values: Column) -> tuple[pa.RecordBatch, Bad]:
+        if takes_apart(self._encoding):
             return self._columns.decode(values)
-        column, bad = _plain(values, self._encoding.value)
-        name = "_value" if self._encoding.meta == "Quix" else VALUE
-        why = {row: f"value is {text}" for row, text in bad.rows.items()}
+        match self._encoding.meta:
+            case "Quix":
+                name, (column, bad) = "_value", plain(values, self._encoding.value, "value")
+            case "Airbyte":
+                name, (column, bad) = AIRBYTE_DATA, as_json(values, self._encoding.value, "value")
+            case _:
+                name, (column, bad) = VALUE, plain(values, self._encoding.value, "value")
         if self._encoding.supplied:
-            # Quix keeps the value as text, and it has to fit all the same.
-            why = {**self._columns.decode(values)[1].rows, **why}
-        return pa.RecordBatch.from_arrays([column], [name]), Bad(why)
+            # The value is kept as text, and it has to fit all the same.
+            bad = Bad({**self._columns.decode(values)[1].rows, **bad.rows})
+        return _batch({name: column}), bad
 
-    def _quix(self, batch: pa.RecordBatch, key: Column) -> dict[str, Column]:
-        return {"_timestamp": millis(batch.column("timestamp")), "_key": key}
+    def _whole(self, values: Column) -> tuple[Column, Bad]:
+        """The value as one column, of structs where it has fields."""
+        if not takes_apart(self._encoding):
+            return plain(values, self._encoding.value, "value")
+        rows, bad = self._columns.decode(values)
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        if not holds_something(pa.struct(list(rows.schema))):
+            # Formats have no struct without fields, and `{}` has to be told from a tombstone.
+            columns[MORE] = pa.nulls(len(values), TEXT)
+        return _struct(columns, pc.is_null(values)), bad
 
-    def _kafka(self, batch: pa.RecordBatch, key: Column) -> dict[str, Column]:
+    def _meta(self, batch: pa.RecordBatch) -> tuple[dict[str, Column], Bad]:
+        if self._encoding.meta == "None":
+            return {}, Bad({})
+        time = millis(batch.column("timestamp"))
+        if self._encoding.meta == "Airbyte":
+            emitted = time if self._encoding.format == "Csv" else time.cast(TIME)
+            return {AIRBYTE_ID: self._origin.ids(batch), AIRBYTE_TIME: emitted}, Bad({})
+        key, bad = plain(batch.column("key"), self._encoding.key, "key")
+        if self._encoding.meta == "Quix":
+            return {"_timestamp": time, "_key": key}, bad
+        place = {f"_{name}": column for name, column in self._place(batch).items()}
+        return {"_key": key, **place, "_headers": _headers(batch.column("headers"))}, bad
+
+    def _place(self, batch: pa.RecordBatch) -> dict[str, Column]:
         return {
-            "_key": key,
-            "_topic": pa.repeat(pa.scalar(self._topic, pa.string()), batch.num_rows),
-            "_partition": batch.column("partition").cast(pa.int32()),
-            "_offset": batch.column("offset"),
-            "_timestamp": millis(batch.column("timestamp")).cast(TIME),
-            "_headers": _headers(batch.column("headers")),
+            "topic": self._origin.topics(batch.num_rows),
+            "partition": batch.column("partition").cast(pa.int32()),
+            "offset": batch.column("offset"),
+            "timestamp": millis(batch.column("timestamp")).cast(TIME),
         }
 
 
-def _plain(column: Column, format: str) -> tuple[Column, Bad]:
-    """A key or value that stays one column: text, or the bytes as they are."""
-    match format:
-        case "Json":
-            return json_text(column)
-        case "String":
-            return utf8(column)
-        case _:
-            return column.cast(pa.binary()), NONE_BAD
+def takes_apart(encoding: Encoding) -> bool:
+    """Whether the fields of values become columns, whose types are inferred or supplied."""
+    if encoding.value != "Json" or encoding.format not in WITH_COLUMNS:
+        return False
+    if encoding.envelope:
+        return "value" in encoding.envelope
+    return encoding.meta in ("None", "Kafka") or (encoding.meta == "Airbyte" and encoding.flatten)
 
 
-def _without_clashes(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, str]]:
+def known_of(schema: pa.Schema, encoding: Encoding) -> str:
+    """What the columns of an object tell a decoder of its values; nothing where they tell nothing."""
+    if not takes_apart(encoding):
+        return ""
+    if encoding.envelope:
+        values = list(schema.field(VALUE).type) if VALUE in schema.names else []
+    else:
+        values = [field for field in schema if field.name not in OWN_FIELDS.get(encoding.meta, ())]
+    return to_text(pa.struct(values)) if all(_inferred(field.type) for field in values) else ""
+
+
+def _inferred(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return all(_inferred(field.type) for field in kind)
+    return _inferred(kind.value_type) if pa.types.is_list(kind) else kind in NAMES
+
+
+def _batch(columns: Mapping[str, Column]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _struct(columns: Mapping[str, Column], null: Column | None = None) -> Column:
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=null)
+
+
+def _without_clashes(rows: pa.RecordBatch, meta: str) -> tuple[pa.RecordBatch, dict[int, str]]:
     """Values that have one of our fields themselves: one name cannot stand for two columns."""
+    own = [name for name in OWN_FIELDS[meta] if name in rows.schema.names]
+    if not own:
+        return rows, {}
     found: dict[int, str] = {}
-    for name in META_FIELDS:
-        if name in rows.schema.names:
-            for row in pc.indices_nonzero(rows.column(name).is_valid()).to_pylist():
-                found[row] = f"value already has the field {name!r}: use columns.meta None or Quix"
-    if not found and not set(META_FIELDS) & set(rows.schema.names):
-        return rows, found
-    kept = [name for name in rows.schema.names if name not in META_FIELDS]
-    return rows.select(kept), found
+    for name in own:
+        for row in pc.indices_nonzero(rows.column(name).is_valid()).to_pylist():
+            found[row] = clash(name, meta)
+    return rows.select([name for name in rows.schema.names if name not in own]), found
 
 
 def _headers(column: Column) -> Column:
@@ -107,5 +176,4 @@ def _headers(column: Column) -> Column:
     return pa.ListArray.from_arrays(starts, structs, type=HEADERS)
 
 
-def millis(column: Column) -> Column:
-    return pc.divide(column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), 1000)
+__all__ = ["HEADERS", "META_FIELDS", "TIME", "VALUE", "ColumnDecoder", "known_of", "millis", "takes_apart"]

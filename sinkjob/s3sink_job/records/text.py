@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import simdjson
+
+from s3sink_job.duck import base64, query
+from s3sink_job.schema.text import concat, holds, quoted
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,6 @@ NAN = "(?i:nan|inf)"
 SUSPECT = f"{COMMA}|{NAN}"
 STRING = r'"(?:[^"\\]|\\.)*"'
 WRAP = b'}\t,{"":'
-CONTROL = {chr(c): f"\\u{c:04x}" for c in range(0x20)} | {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def utf8(column: Column) -> tuple[Column, Bad]:
@@ -70,7 +71,7 @@ def json_text(column: Column) -> tuple[Column, Bad]:
         text = column.view(pa.string())
         return one_line(text) if b"\n" in document or b"\r" in document else text, NONE_BAD
     text, bad = utf8(column)
-    valid = pc.fill_null(_query("SELECT json_valid(v) AS r FROM batch", text), True)
+    valid = pc.fill_null(query("SELECT json_valid(v) AS r FROM batch", text), True)
     rows = dict(bad.rows)
     for row in pc.indices_nonzero(pc.invert(valid)).to_pylist():
         rows[row] = _why_not_json(text[row].as_py())
@@ -121,47 +122,40 @@ def one_line(text: Column) -> Column:
     return text
 
 
-def holds(text: Column, mark: str) -> bool:
-    """Whether any row holds the character: a scan of the bytes, much faster than a search row by row."""
-    data = text.buffers()[2]
-    return data is not None and mark.encode() in memoryview(data).cast("B").tobytes()
+def as_json(column: Column, format: str, what: str) -> tuple[Column, Bad]:
+    """A key or value as JSON, one line each: text as a string, bytes as a string of base64. Null stays null."""
+    match format:
+        case "Json":
+            text, bad = json_text(column)
+        case "String":
+            plain, bad = utf8(column)
+            text = quoted(plain)
+        case _:
+            text, bad = concat('"', base64(column), '"'), NONE_BAD
+    return text, told_of(what, bad)
 
 
-def quoted(text: Column) -> Column:
-    """Text as JSON strings."""
-    text = pc.replace_substring(text, "\\", "\\\\") if holds(text, "\\") else text
-    text = pc.replace_substring(text, '"', '\\"') if holds(text, '"') else text
-    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
-        for mark, escape in CONTROL.items():
-            text = pc.replace_substring(text, mark, escape) if holds(text, mark) else text
-    return pc.binary_join_element_wise('"', text, '"', "")
+def plain(column: Column, format: str, what: str) -> tuple[Column, Bad]:
+    """A key or value that stays one column: text, or the bytes as they are."""
+    match format:
+        case "Json":
+            text, bad = json_text(column)
+        case "String":
+            text, bad = utf8(column)
+        case _:
+            return column.cast(pa.binary()), NONE_BAD
+    return text, told_of(what, bad)
 
 
-def base64(column: Column) -> Column:
-    """Bytes as base64 text."""
-    return _query("SELECT to_base64(v) AS r FROM batch", column.cast(pa.binary()))
+def told_of(what: str, bad: Bad) -> Bad:
+    return Bad({row: f"{what} is {why}" for row, why in bad.rows.items()})
 
 
 def top_key_among(text: Column, names: tuple[str, ...]) -> Column:
     """The first of the names that a JSON object has at its top, however it spells it; null if none."""
     first = f"list_intersect({list(names)!r}, json_keys(v))[1]"
     # What is not JSON has no keys, and DuckDB would fail the whole column over it.
-    return _query(f"SELECT CASE WHEN json_valid(v) THEN {first} END AS r FROM batch", text)  # noqa: S608 - ours
-
-
-def _query(sql: str, column: Column) -> Column:
-    database = _database()
-    database.register("batch", pa.table({"v": column}))
-    try:
-        return database.sql(sql).to_arrow_table().column("r").combine_chunks()
-    finally:
-        database.unregister("batch")
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One in-memory DuckDB a process, for its vectorised text functions; tasks bring their own parallelism."""
-    return duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
+    return query(f"SELECT CASE WHEN json_valid(v) THEN {first} END AS r FROM batch", text)  # noqa: S608 - ours
 
 
 def _why_not_json(value: str) -> str:
