@@ -1,74 +1,245 @@
-"""Object names: no two objects ever share one, and readers can sort by them."""
+"""Object keys: no two objects ever share one, and readers can sort by their names."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from s3sink_job.errors import FinalError
-from s3sink_job.flush.keys import MAX_KEY_BYTES, object_key
+from s3sink_job.flush.escaping import missing_segment, value_segment
+from s3sink_job.flush.keys import (
+    MAX_KEY_BYTES,
+    At,
+    constant_folder,
+    folder_hint,
+    may_clash,
+    object_key,
+    room_for_folder,
+)
+from s3sink_job.layout import PARTITION, TOMBSTONES, TOPIC, Item, Layout
 
-topics = st.from_regex(r"[a-zA-Z0-9._-]{1,12}", fullmatch=True).filter(lambda name: name not in {".", ".."})
-places = st.tuples(topics, st.integers(1, 30), st.integers(0, 99), st.integers(0, 2**63 - 1))
+DEFAULT = Layout()
+FIELD, HEADER = Item("Field", "", ("country",)), Item("Header", "", ("region",))
+DAY = Item("Time", source="Record", format="'year='yyyy/MM")
+STAMP = 1_763_251_200_123
+
+
+def key(layout: Layout, at: At, *, prefix: str = "", folder: str | None = None, mark: str = "") -> str:
+    folder = constant_folder(layout, at.topic, at.partition) if folder is None else folder
+    return object_key(prefix, layout, at, folder, ".jsonl", mark)
 
 
 def test_the_name_is_the_one_the_documentation_shows() -> None:
-    assert object_key("raw", "orders", 1, 3, 42, ".jsonl.gz") == "raw/orders/3/0000000000000000042.jsonl.gz"
+    at = At("orders", 1, 3, 42)
+
+    assert object_key("raw", DEFAULT, at, "orders/3", ".jsonl.gz") == "raw/orders/3/0000000000000000042.jsonl.gz"
 
 
 def test_without_a_prefix_the_key_begins_with_the_topic() -> None:
-    assert object_key("", "orders", 1, 0, 0, ".jsonl") == "orders/0/0000000000000000000.jsonl"
+    assert key(DEFAULT, At("orders", 1, 0, 0)) == "orders/0/0000000000000000000.jsonl"
+
+
+def test_without_folders_the_key_is_the_name() -> None:
+    assert key(Layout(items=()), At("orders", 1, 0, 7)) == "orders+0+0000000000000000007.jsonl"
 
 
 def test_a_topic_made_anew_shows_in_the_name() -> None:
-    assert object_key("", "orders", 2, 0, 5, ".jsonl") == "orders/0/0000000000000000005-g2.jsonl"
+    assert key(DEFAULT, At("orders", 2, 0, 5)) == "orders/0/0000000000000000005-g2.jsonl"
 
 
 def test_a_driver_that_cannot_be_fenced_marks_its_names() -> None:
-    key = object_key("", "orders", 2, 0, 5, ".jsonl", "000000000007-abc")
+    found = key(DEFAULT, At("orders", 2, 0, 5), mark="000000000007-abc")
 
-    assert key == "orders/0/0000000000000000005-g2-000000000007-abc.jsonl"
-
-
-@given(places, places)
-def test_two_places_never_share_a_name(one: tuple[str, int, int, int], other: tuple[str, int, int, int]) -> None:
-    assert (object_key("raw", *one, ".jsonl") == object_key("raw", *other, ".jsonl")) == (one == other)
+    assert found == "orders/0/0000000000000000005-g2-000000000007-abc.jsonl"
 
 
-@given(places, st.sampled_from(["topic", "generation", "partition", "first"]), st.data())
-def test_two_places_that_differ_in_one_thing_never_share_a_name(
-    place: tuple[str, int, int, int], part: str, data: st.DataObject
-) -> None:
-    """Unlike two random places, these are next to each other."""
-    topic, generation, partition, first = place
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [
+        (Layout(style="Confluent", offset_digits=10), "orders+3+0000000042"),
+        (Layout(style="Lenses", offset_digits=12), "orders(3_000000000042)"),
+        (Layout(style="Lenses", offset_digits=12, partition_digits=4), "orders(0003_000000000042)"),
+        (Layout(style="Upload", stamp=STAMP), "2025_11_16_1763251200123_5"),
+        (Layout(offset_digits=0, suffix="-raw"), "42-raw"),
+        (Layout(items=(TOPIC,)), "orders+3+0000000000000000042"),
+        (Layout(items=(PARTITION, FIELD), partition_digits=2), "orders+03+0000000000000000042"),
+    ],
+)
+def test_names_are_as_the_style_asks(layout: Layout, name: str) -> None:
+    assert object_key("", layout, At("orders", 1, 3, 42, part=5), "x", ".csv") == f"x/{name}.csv"
+
+
+def test_folders_that_all_records_share_are_known_without_a_record() -> None:
+    wallclock = Item("Time", source="Wallclock", format="'day='yyyy-MM-dd/HH", timezone="Asia/Kolkata")
+    layout = Layout(items=(Item("Topic", "topic"), Item("Partition", "part"), wallclock), stamp=STAMP)
+
+    assert constant_folder(layout, "orders", 3) == "topic=orders/part=3/day=2025-11-16/05"
+
+
+def test_a_plan_shows_a_star_for_what_only_a_record_knows() -> None:
+    layout = Layout(items=(TOPIC, Item("Field", "a b", ("x",)), DAY, FIELD))
+
+    assert folder_hint(layout, "orders", 3) == "orders/a b=*/year=*/*/*"
+
+
+topics = st.from_regex(r"[a-zA-Z0-9._-]{1,8}", fullmatch=True).filter(lambda name: name not in {".", ".."})
+topics |= st.sampled_from(["0", "00", "1", "0-g2", "-g2", "a", "a-g2", TOMBSTONES, "a+", "5", "2025_11_16_1_0"]).filter(
+    lambda name: "+" not in name
+)
+small = st.integers(0, 12)
+places = st.builds(
+    At, topics, st.integers(1, 12) | st.just(2**31 - 1), small | st.just(2**31 - 1), small | st.integers(0, 2**63 - 1)
+)
+hive_names = st.sampled_from(["", "", "topic", "a", "0", "a=b/c"])
+items = st.one_of(
+    st.builds(Item, st.sampled_from(["Topic", "Partition"]), hive_names),
+    st.builds(Item, st.just("Field"), hive_names, st.just(("f",))),
+    st.builds(Item, st.just("Header"), hive_names, st.just(("h",))),
+    st.sampled_from([DAY, replace(DAY, format="d/M/d"), Item("Time", source="Wallclock", format="H/m")]),
+)
+odd = ["", "-g2", "0", "-", "+0+1", "(0_1)", "-g", "_0", ".gz", "-000000000007-a", ".", "1-g2"]
+layouts = st.builds(
+    Layout,
+    items=st.lists(items, max_size=5).map(tuple),
+    style=st.sampled_from(["Offset", "Confluent", "Lenses", "Upload"]),
+    offset_digits=st.integers(0, 19),
+    partition_digits=st.integers(0, 19),
+    suffix=st.sampled_from(odd),
+    stamp=st.integers(0, 5) | st.integers(0, 4_000_000_000_000),
+)
+marks = st.just("") | st.from_regex(r"[0-9]{12}-[a-z0-9]{1,4}", fullmatch=True)
+values = topics | st.text(st.characters(codec="utf-8"), min_size=1, max_size=6) | st.integers(0, 12).map(str)
+values |= st.sampled_from(["/", "a/b", "=", "..", ".", "%2F", "a%2Fb", "*", "__HIVE_DEFAULT_PARTITION__", "0/0"])
+extensions = st.sampled_from([".jsonl", ".json.gz", "", "-g2", "0"])
+
+
+@st.composite
+def objects(draw: st.DrawFn, layout: Layout) -> tuple[At, Layout, str, str]:
+    """One object of a sink: where its records are from, the flush's layout, its folder, its mark."""
+    at = replace(draw(places), part=draw(small))
+    if layout.style == "Upload":
+        layout = replace(layout, stamp=draw(st.sampled_from([layout.stamp, layout.stamp + 1, layout.stamp * 10])))
+    parts = []
+    for item in layout.items:
+        if item.kind in {"Topic", "Partition"}:
+            parts.append(constant_folder(replace(layout, items=(item,)), at.topic, at.partition))
+        elif item.kind == "Time":
+            parts.append(constant_folder(replace(layout, items=(item,), stamp=draw(small) * 10**10), "", 0))
+        else:
+            parts.append(value_segment(item.name, draw(values)) if draw(st.booleans()) else missing_segment(item.name))
+    if draw(st.booleans()):
+        parts.insert(0, TOMBSTONES)
+    return at, layout, "/".join(parts), draw(marks)
+
+
+def identity(at: At, layout: Layout) -> tuple[object, ...]:
+    """What no two objects of a sink have in common."""
+    if layout.style == "Upload":
+        return (layout.stamp, at.part)
+    return (at.topic, at.generation, at.partition, at.first)
+
+
+@given(layouts, st.sampled_from(["", "raw", "a/b"]), extensions, st.data())
+def test_two_objects_never_share_a_key(layout: Layout, prefix: str, extension: str, data: st.DataObject) -> None:
+    one, other = data.draw(objects(layout)), data.draw(objects(layout))
+    assume(identity(*one[:2]) != identity(*other[:2]))
+
+    keys = [object_key(prefix, flush, at, folder, extension, mark) for at, flush, folder, mark in (one, other)]
+
+    assert keys[0] != keys[1]
+
+
+@given(layouts, st.data(), st.sampled_from(["topic", "generation", "partition", "first", "mark"]))
+def test_two_objects_that_differ_in_one_thing_never_share_a_key(layout: Layout, data: st.DataObject, what: str) -> None:
+    """Unlike two random ones, these are next to each other, and the values of the other may be whatever they like."""
+    assume(layout.style != "Upload")
+    at, _, folder, mark = data.draw(objects(layout))
     step = data.draw(st.integers(1, 11))
     near = {
-        "topic": (topic + "-g2"[: step % 4 or 1], generation, partition, first),
-        "generation": (topic, generation + step, partition, first),
-        "partition": (topic, generation, partition + step, first),
-        "first": (topic, generation, partition, first + step if first < 2**62 else first - step),
-    }[part]
+        "topic": replace(at, topic=at.topic + data.draw(st.sampled_from(["0", "-g2", "-", "_0", ".1"]))),
+        "generation": replace(at, generation=at.generation + step),
+        "partition": replace(at, partition=at.partition + step),
+        "first": replace(at, first=at.first + step if at.first < 2**62 else at.first - step),
+        "mark": at,
+    }[what]
+    near_mark = data.draw(marks.filter(lambda m: m != mark)) if what == "mark" else mark
+    beside = data.draw(objects(layout))[2] if what == "first" else folder
+    for kind in ("Topic", "Partition"):
+        # The folders go with the place.
+        if what == kind.lower():
+            beside = _moved(layout, folder, near)
 
-    assert object_key("", *place, ".txt") != object_key("", *near, ".txt")
+    assert object_key("", layout, at, folder, ".txt", mark) != object_key("", layout, near, beside, ".txt", near_mark)
+
+
+def _moved(layout: Layout, folder: str, at: At) -> str:
+    parts = folder.split("/")
+    first = len(parts) - sum(item.format.count("/") + 1 for item in layout.items)
+    for number, item in enumerate(layout.items):
+        if item.kind in {"Topic", "Partition"}:
+            place = first + number + sum(item.format.count("/") for item in layout.items[:number])
+            parts[place] = constant_folder(replace(layout, items=(item,)), at.topic, at.partition)
+    return "/".join(parts)
+
+
+@given(values, values, hive_names)
+@example("a/b", "a%2Fb", "")
+def test_two_values_never_share_a_folder(one: str, other: str, name: str) -> None:
+    assert (value_segment(name, one) == value_segment(name, other)) == (one == other)
+    assert value_segment(name, one) not in {missing_segment(name), TOMBSTONES, ".", "..", ""}
+    assert "/" not in value_segment(name, one)
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
 def test_names_sort_as_offsets_do(one: int, other: int) -> None:
-    names = [object_key("", "orders", 1, 0, first, ".jsonl") for first in (one, other)]
+    names = [key(DEFAULT, At("orders", 1, 0, first)) for first in (one, other)]
 
     assert (names[0] < names[1]) == (one < other)
 
 
 def test_the_longest_key_that_s3_takes_is_taken() -> None:
-    tail = len(object_key("", "t", 1, 0, 0, ".jsonl")) + 1
+    at = At("t", 1, 0, 0)
+    tail = len(key(DEFAULT, at)) + 1
 
-    assert len(object_key("p" * (MAX_KEY_BYTES - tail), "t", 1, 0, 0, ".jsonl")) == MAX_KEY_BYTES
+    assert len(key(DEFAULT, at, prefix="p" * (MAX_KEY_BYTES - tail))) == MAX_KEY_BYTES
 
 
 @pytest.mark.parametrize("prefix", ["p" * 1000, "ä" * 500])
 def test_a_key_that_s3_would_refuse_is_an_error_that_names_the_field(prefix: str) -> None:
     with pytest.raises(FinalError, match=r"spec\.destination\.prefix") as refused:
-        object_key(prefix, "orders", 1, 0, 0, ".jsonl")
+        key(DEFAULT, At("orders", 1, 0, 0), prefix=prefix)
 
     assert refused.value.reason == "KeyTooLong"
+
+
+@given(layouts, places, st.sampled_from(["", "raw", "ä" * 20]), marks)
+def test_a_folder_that_fits_its_room_never_makes_too_long_a_key(layout: Layout, at: At, prefix: str, mark: str) -> None:
+    room = room_for_folder(prefix, layout, at.topic, ".parquet", mark)
+
+    assert len(object_key(prefix, layout, at, "f" * room, ".parquet", mark).encode()) <= MAX_KEY_BYTES
+
+
+def test_a_prefix_that_leaves_no_room_is_told_before_anything_is_read() -> None:
+    with pytest.raises(FinalError, match=r"spec\.destination\.prefix") as refused:
+        room_for_folder("p" * 512, Layout(style="Confluent"), "t" * 249, ".parquet", "")
+
+    assert refused.value.reason == "KeyTooLong"
+
+
+def test_routes_whose_folders_could_be_taken_for_each_other_s_are_known() -> None:
+    """Topic y of the second route would be taken for a value y of the first."""
+    wide = Layout(items=(TOPIC, FIELD, PARTITION))
+    assert object_key("raw", wide, At("x", 1, 0, 5), "x/y/0", "") == object_key(
+        "raw/x", DEFAULT, At("y", 1, 0, 5), "y/0", ""
+    )
+
+    assert may_clash(("raw", wide), ("raw/x", DEFAULT))
+    assert may_clash(("", wide), ("raw", DEFAULT))
+    assert may_clash(("raw", wide), ("raw", Layout(items=(FIELD, TOPIC, PARTITION))))
+    assert not may_clash(("raw", wide), ("rawer", DEFAULT))
+    assert not may_clash(("raw", DEFAULT), ("raw/x", DEFAULT))
+    assert not may_clash(("raw", wide), ("raw", Layout(style="Confluent")))
+    assert not may_clash(("raw", wide), ("raw", Layout(items=(TOPIC,))))

@@ -35,7 +35,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class ObjectEntry:
-    """One object of a flush: an upload that becomes visible when it is completed."""
+    """One object of a flush: an upload that becomes visible when it is completed.
+
+    One without an upload was put whole, and is visible already: an object of a single record, always the same.
+    """
 
     key: str
     upload_id: str
@@ -49,6 +52,8 @@ class ObjectEntry:
     bytes: int
     group: tuple[str, ...] = ()
     """What the records in it share. Objects of one group follow one another; those of two may interleave."""
+    bucket: str = ""
+    """Where it is, if that is not the sink's own bucket."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,13 @@ class Manifest:
     """Keys of earlier flushes whose uploads were lost, and which this flush wrote again or gave up."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """By topic: the name of the schema that its objects up to here fit into, where one is inferred."""
+    routed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By topic: the encoding where it is not that of the others."""
+    stamp: int = 0
+    """Milliseconds: the time that names and folders of this flush may hold."""
+
+    def encoding_of(self, topic: str) -> Mapping[str, Any]:
+        return self.routed.get(topic, self.encoding)
 
     @property
     def name(self) -> str:
@@ -129,7 +141,10 @@ class Manifest:
         return sum(o.bytes for o in self.objects)
 
     def to_json(self) -> bytes:
-        return json.dumps({"formatVersion": FORMAT_VERSION, **asdict(self)}, indent=1).encode()
+        doc = asdict(self)
+        # Older versions, which know but one bucket, can still read it.
+        doc["objects"] = [{k: v for k, v in o.items() if k != "bucket" or v} for o in doc["objects"]]
+        return json.dumps({"formatVersion": FORMAT_VERSION, **doc}, indent=1).encode()
 
 
 def manifest_name(number: int, writer: str) -> str:
@@ -158,6 +173,8 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             gaps=tuple(Gap(**g) for g in doc["gaps"]),
             replaces=tuple(doc["replaces"]),
             schemas=doc.get("schemas", {}),
+            routed=doc.get("routed", {}),
+            stamp=doc.get("stamp", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error

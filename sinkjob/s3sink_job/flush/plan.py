@@ -39,10 +39,17 @@ class Rules:
     bytes: int | None = None
     aligned: float | None = None
     drain_to: Mapping[TopicPartition, tuple[int, int]] | None = None
+    single: bool = False
+    """Whether every record is an object of its own."""
+    by_topic: Mapping[str, Rules] = field(default_factory=dict)
+    """Those of topics that have their own."""
+
+    def of(self, topic: str) -> Rules:
+        return self.by_topic.get(topic, self)
 
 
-def rules_of(flush: Flush, drain_to: Mapping[TopicPartition, tuple[int, int]] | None) -> Rules:
-    return Rules(flush.records, flush.interval, flush.bytes, flush.aligned, drain_to)
+def rules_of(flush: Flush, drain_to: Mapping[TopicPartition, tuple[int, int]] | None, *, single: bool = False) -> Rules:
+    return Rules(flush.records, flush.interval, flush.bytes, flush.aligned, drain_to, single)
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,9 @@ def make_plan(
     due: list[Due] = []
     later: list[float] = []
     for at, start, end in _behind(state, seen, rules):
-        known = partition_of(state, at)
-        length, full = object_length(known, rules)
-        when, reason = by_clock(behind_since(state, watch, at), rules)
+        known, own = partition_of(state, at), rules.of(at[0])
+        length, full = object_length(known, own)
+        when, reason = by_clock(behind_since(state, watch, at), own)
         stop = end
         if when > now and end - start >= length:
             # Only whole objects: what would make a short one waits in Kafka for more.
@@ -104,7 +111,8 @@ def make_plan(
             later.append(when)
             continue
         place = (at[0], state.topics[at[0]].generation, at[1])
-        due.append(Due(*place, start, stop, reason, length, weight_of(known.read_per_offset), known.flushed_at))
+        objects = 1 if own.single else length
+        due.append(Due(*place, start, stop, reason, objects, weight_of(known.read_per_offset), known.flushed_at))
     taken = take(due, limits)
     slices = cut(taken, limits)
     rate = limits.bytes_per_second

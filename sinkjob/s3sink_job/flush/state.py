@@ -83,6 +83,8 @@ class State:
     topics: Mapping[str, TopicState] = field(default_factory=dict)
     totals: Totals = Totals()
     recent_gaps: tuple[Gap, ...] = ()
+    stamp: int = 0
+    """Milliseconds: the time that the last flush went by. The next one's is later, whatever the clock says."""
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset
@@ -116,6 +118,7 @@ def state_from_json(body: bytes, where: str) -> State:
             topics={name: _topic_from_doc(t) for name, t in doc["topics"].items()},
             totals=Totals(**doc["totals"]),
             recent_gaps=tuple(Gap(**g) for g in doc["recent_gaps"]),
+            stamp=doc.get("stamp", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(
@@ -184,6 +187,7 @@ def commit(state: State, manifest: Manifest) -> State:
         topics=topics,
         totals=_add(state.totals, manifest),
         recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
+        stamp=max(state.stamp, manifest.stamp),
     )
 
 
