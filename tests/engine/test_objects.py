@@ -20,6 +20,7 @@ from s3sink_job.engine.objects import Objects
 from s3sink_job.engine.write import WriteTask
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.formats.compression import decompress
+from s3sink_job.records.groups import Groups
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
 from s3sink_job.spec.secretrefs import SecretRef, SecretSource
@@ -108,6 +109,12 @@ def offsets(start: int, count: int) -> pa.Array:
     return pa.array(range(start, start + count), pa.int64())
 
 
+def grouped(numbers: list[int]) -> Groups:
+    """Rows of windows with these numbers."""
+    codes = pa.array([str(n) for n in numbers]).dictionary_encode()
+    return Groups([(name,) for name in codes.dictionary.to_pylist()], codes.indices)
+
+
 ENCODINGS = {
     "json": JSON,
     "json gzip": replace(JSON, codec="Gzip"),
@@ -173,7 +180,7 @@ def test_objects_have_as_many_records_as_asked(name: str, store: Written) -> Non
 def test_interleaved_windows_give_one_object_each(store: Written) -> None:
     objects = store.objects()
     for start in range(0, 90, 30):
-        groups = pa.array([str(n % 3) for n in range(start, start + 30)])
+        groups = grouped([n % 3 for n in range(start, start + 30)])
         objects.write(rows_of(plain(30, start), JSON), offsets(start + 1_000, 30), groups)
     objects.close()
 
@@ -186,7 +193,7 @@ def test_interleaved_windows_give_one_object_each(store: Written) -> None:
 
 def test_only_the_window_that_is_written_again_is_written(store: Written) -> None:
     objects = store.objects(only=("1",))
-    objects.write(rows_of(plain(9, 0), JSON), offsets(0, 9), pa.array([str(n % 3) for n in range(9)]))
+    objects.write(rows_of(plain(9, 0), JSON), offsets(0, 9), grouped([n % 3 for n in range(9)]))
     objects.close()
 
     (entry,) = objects.done
@@ -209,11 +216,12 @@ def test_any_number_of_windows_needs_a_bounded_number_of_open_objects(
 
     monkeypatch.setattr(Objects, "_begin", counted)
     for start in range(0, 600, 300):
-        groups = pa.array([str(n % 100) for n in range(start, start + 300)])
+        groups = grouped([n % 100 for n in range(start, start + 300)])
         objects.write(rows_of(plain(300, start), wanted), offsets(start, 300), groups)
     objects.close()
 
-    assert most <= module.MOST_OPEN + 1
+    assert most == 1
+    assert len(objects.done) == 100
     found = Counter(n for entry in objects.done for n in ids_in(store.content(entry), wanted))
     assert found == Counter(range(600))
     assert len({entry.key for entry in objects.done}) == len(objects.done)
@@ -226,13 +234,16 @@ def test_memory_is_bounded_however_many_windows_are_open(
     name: str, store: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_HELD", 2**18)
+    monkeypatch.setattr(module, "MOST_STAGED", 2**18)
     wanted = ENCODINGS[name]
     objects = store.objects(encoding=wanted)
     total = 0
     for start in range(0, 20_000, 1_000):
-        groups = pa.array([str(n % 20) for n in range(start, start + 1_000)])
+        groups = grouped([n % 20 for n in range(start, start + 1_000)])
         objects.write(rows_of(incompressible(1_000, start), wanted), offsets(start, 1_000), groups)
-        assert sum(current.held for current in objects._open.values()) <= 2**18
+        assert objects._stage is not None
+        assert objects._stage.held <= 2**18
+        assert not objects._open
         total = max(total, objects._spill.used)
     objects.close()
 
@@ -253,7 +264,7 @@ def test_a_crowded_spill_closes_objects_early_and_loses_nothing(
     wanted = replace(ENCODINGS[name], row_group_bytes=2**16)
     objects = store.objects(encoding=wanted, spill=replace(store.task.spill, limit=2**20))
     for start in range(0, 20_000, 1_000):
-        groups = pa.array([str(n % 8) for n in range(start, start + 1_000)])
+        groups = grouped([n % 8 for n in range(start, start + 1_000)])
         objects.write(rows_of(incompressible(1_000, start), wanted), offsets(start, 1_000), groups)
         assert objects._spill.used < 2**19
     objects.close()

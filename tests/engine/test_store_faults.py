@@ -186,14 +186,15 @@ def test_gc_aborts_old_orphans_and_spares_what_a_state_is_about_to_complete(
     world.produce([1])
     driver = committed_but_unpublished(world, monkeypatch)
     client = world.client()
-    orphan = client.create_multipart_upload(Bucket=world.bucket, Key=f"raw/{world.topic}/left")["UploadId"]
+    orphan = client.create_multipart_upload(Bucket=world.bucket, Key=f"raw/{world.topic}/0/123.jsonl")["UploadId"]
+    foreign = client.create_multipart_upload(Bucket=world.bucket, Key=f"raw/{world.topic}/notes.txt")["UploadId"]
     elsewhere = client.create_multipart_upload(Bucket=world.bucket, Key="other/app")["UploadId"]
-    bucket, destination = bucket_of(driver), driver.spec.destination
-    assert list(orphans(bucket, destination, [world.topic], timedelta(days=1))) == []
+    bucket = bucket_of(driver)
+    assert list(orphans(bucket, driver.routing, [world.topic], timedelta(days=1))) == []
     time.sleep(1.1)
-    found = [u.upload_id for u in orphans(bucket, destination, [world.topic], timedelta(seconds=0))]
+    found = [u.upload_id for _, u in orphans(bucket, driver.routing, [world.topic], timedelta(seconds=0))]
     assert found == [orphan]
-    assert elsewhere not in found
+    assert not {elsewhere, foreign} & set(found)
     world.drain()
     assert world.rows() == [1]
 

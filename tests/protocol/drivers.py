@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -81,6 +82,9 @@ class ModelAdmin:
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
         wanted = list(partitions)
         return self._world.look(self._line, "offsets", lambda: self._world.kafka.offsets(wanted, committed=committed))
+
+    def matches(self, pattern: str, name: str) -> bool:
+        return bool(re.fullmatch(pattern, name))
 
     def close(self) -> None:
         return

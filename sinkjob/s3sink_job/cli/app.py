@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -114,8 +115,9 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List them only.")] = False,
     secrets: SecretsFolder = None,
 ) -> None:
-    """Aborts uploads in the topics' folders that no sink's state is about to complete."""
+    """Aborts uploads of the topics' objects that no sink's state is about to complete."""
     from s3sink_job.engine.gc import orphans, topics_of
+    from s3sink_job.engine.routing import Routing
 
     try:
         age = timedelta(seconds=parse_duration(older_than))
@@ -126,9 +128,11 @@ def gc(
         bucket = given.bucket()
         bucket.check()
         topics = topics_of(bucket, given.folder, given.sink.spec.source.topics)
-        for upload in orphans(bucket, given.sink.spec.destination, topics, age):
+        routing = Routing(given.sink.spec)
+        routing.look(lambda pattern, topic: bool(re.fullmatch(pattern, topic)), topics)
+        for place, upload in orphans(bucket, routing, topics, age):
             typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
             if not dry_run:
-                bucket.abort_upload(upload.key, upload.upload_id)
+                place.abort_upload(upload.key, upload.upload_id)
             count += 1
     typer.echo(f"{count} orphaned uploads")

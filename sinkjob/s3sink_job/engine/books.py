@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import publish
+from s3sink_job.engine.routing import Encodings
 from s3sink_job.engine.schemas import Schemas
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.errors import FinalError, ProtocolError
@@ -67,7 +68,7 @@ class Books:
     def manifest(
         self,
         state: State,
-        encoding: dict[str, object],
+        encodings: Encodings,
         *,
         number: int | None = None,
         results: list[SliceResult] | None = None,
@@ -81,7 +82,9 @@ class Books:
             writer=self.ledger.writer,
             epoch=state.epoch,
             committed_at=self.clock(),
-            encoding=encoding,
+            encoding=encodings.default.to_doc(),
+            routed={topic: encoding.to_doc() for topic, encoding in encodings.routed.items()},
+            stamp=encodings.stamp,
             previous=state.last,
             slices=() if replaces else tuple(_entry(r) for r in results),
             objects=tuple(o for r in results for o in r.objects),

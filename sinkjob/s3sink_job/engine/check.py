@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.routing import Routing
 from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.groups import refuse_members
@@ -38,11 +39,15 @@ def _check_store(
 ) -> Iterator[Finding]:
     destination = sink.spec.destination
     try:
+        routing = Routing(sink.spec)
+        routing.check()
         bucket = open_bucket()
-        bucket.check()
-        yield Finding("bucket", True, f"{destination.bucket} is there and may be listed")
+        for name in ("", *routing.other_buckets):
+            bucket.named(name).check()
+            yield Finding("bucket", True, f"{name or destination.bucket} is there and may be listed")
         fault = probe(bucket, f"{destination.state_prefix}/{sink.id}")
-        _try_upload(bucket, destination.prefix)
+        for place in routing.destinations:
+            _try_upload(bucket.named(place.bucket), place.prefix)
         yield Finding("permissions", True, "objects and uploads may be written below prefix and statePrefix")
         if fault is None:
             yield Finding("conditional writes", True, "the store keeps exactly once")

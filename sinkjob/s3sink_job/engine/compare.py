@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 
 from s3sink_job.encoding import Encoding, encoding_from_doc
 from s3sink_job.engine.contents import Unreadable, difference, read_rows, rows_as
+from s3sink_job.flush.keys import MAX_KEY_BYTES
 from s3sink_job.flush.manifest import ObjectEntry
+from s3sink_job.layout import Layout
+from s3sink_job.records.folders import folders_of
 from s3sink_job.records.groups import groups_of
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
@@ -35,6 +38,10 @@ class Expected:
     left_out: frozenset[int]
     compacted: bool = False
     """Kafka may have dropped records that were written: then the objects may hold more than Kafka does."""
+    without_nulls: tuple[tuple[int, int], ...] = ()
+    """Ranges of which tombstones were left out."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """By key: the schema that an object was written by, where it does not tell the types of its columns."""
 
 
 @dataclass
@@ -93,32 +100,47 @@ class PartitionWalk:
     expected: Expected
     bucket: Bucket
     tally: Tally = field(default_factory=Tally)
-    _queues: dict[tuple[float | None, tuple[str, ...]], Queue] = field(default_factory=dict)
-    """By window and group: a window that was changed gives the same names to other groups."""
+    _queues: dict[tuple[Encoding, tuple[str, ...]], Queue] = field(default_factory=dict)
+    """By the rules of grouping and the group: other rules give the same names to other groups."""
+    _spans: dict[Encoding, tuple[int, int]] = field(default_factory=dict)
+    """First and last offset of the objects that were grouped by these rules."""
 
     def __post_init__(self) -> None:
         for entry, doc in self.expected.objects:
             encoding = encoding_from_doc(doc)
-            queue = self._queues.setdefault((encoding.window, entry.group), Queue())
-            queue.objects.append((entry, encoding))
-        self._windows = sorted({window for window, _ in self._queues}, key=lambda w: w or 0)
+            rules = grouping(encoding)
+            self._queues.setdefault((rules, entry.group), Queue()).objects.append((entry, encoding))
+            first, last = self._spans.get(rules, (entry.first, entry.last))
+            self._spans[rules] = (min(first, entry.first), max(last, entry.last))
         self._left_out = pa.array(sorted(self.expected.left_out), pa.int64())
 
     def take(self, batch: pa.RecordBatch) -> None:
         """What belongs to no object must have been left out on purpose."""
         if len(self._left_out):
             batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=self._left_out)))
-        for window in self._windows:
-            batch = self._take_grouped(batch, window)
+        batch = self._without_nulls(batch)
+        for rules, (first, last) in self._spans.items():
+            offsets = batch.column("offset")
+            if batch.num_rows and pc.min(offsets).as_py() <= last and first <= pc.max(offsets).as_py():
+                batch = self._take_grouped(batch, rules)
         self._uncovered(batch)
 
-    def _take_grouped(self, batch: pa.RecordBatch, window: float | None) -> pa.RecordBatch:
-        """Gives the records to the objects that were made with this window; returns those nobody took."""
+    def _take_grouped(self, batch: pa.RecordBatch, rules: Encoding) -> pa.RecordBatch:
+        """Gives the records to the objects that were grouped by these rules; returns those nobody took."""
         left = []
-        for group, mine in _split(batch, window):
-            queue = self._queues.get((window, group))
+        for group, mine in self._split(batch, rules):
+            queue = self._queues.get((rules, group))
             left.append(mine if queue is None else self._take_queued(queue, mine))
         return pa.concat_batches(left) if left else batch
+
+    def _split(self, batch: pa.RecordBatch, rules: Encoding) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
+        folders, _ = folders_of(batch, rules, *self.at, MAX_KEY_BYTES)
+        groups = groups_of(batch, rules, folders)
+        if groups is None:
+            yield (), batch
+            return
+        for code, group in enumerate(groups.keys):
+            yield group, batch.filter(pc.equal(groups.codes, code))
 
     def _take_queued(self, queue: Queue, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Cuts the batch at the ends of objects."""
@@ -143,6 +165,18 @@ class PartitionWalk:
             while queue.objects:
                 self._judge(queue)
 
+    def _without_nulls(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Tombstones that were left out may lie between the records of an object."""
+        if not batch.column("value").null_count:
+            return batch
+        first, last = pc.min_max(batch.column("offset")).as_py().values()
+        for start, end in self.expected.without_nulls:
+            if start <= last and first < end:
+                offsets = batch.column("offset")
+                within = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
+                batch = batch.filter(pc.invert(pc.and_(within, batch.column("value").is_null())))
+        return batch
+
     def _uncovered(self, batch: pa.RecordBatch) -> None:
         for offset in batch.column("offset").to_pylist():
             self.tally.missing += 1
@@ -153,7 +187,7 @@ class PartitionWalk:
         batches, queue.batches = queue.batches, []
         count = sum(b.num_rows for b in batches)
         try:
-            found = read_rows(self.bucket, entry, encoding)
+            found = read_rows(self.bucket.named(entry.bucket), entry, encoding)
         except Unreadable as error:
             self.tally.missing += count
             self.tally.find(str(error))
@@ -163,22 +197,24 @@ class PartitionWalk:
             self.tally.find(f"{entry.key}: not in the bucket, {count} records missing")
             return
         self.tally.records += found.num_rows
-        wanted = rows_as(found, batches, encoding, self.at[0])
+        wanted = rows_as(found, batches, encoding, entry, self.expected.known.get(entry.key, ""))
         if wanted.equals(found):
             return
-        missing, extra = difference(wanted, found)
-        if self.expected.compacted and not missing and found.num_rows == entry.rows:
+        apart = difference(wanted, found)
+        if not apart or (self.expected.compacted and not apart.missing and found.num_rows == entry.rows):
             return
-        self.tally.missing += missing
-        self.tally.duplicates += extra
-        order = "" if missing or extra else ", in another order"
-        self.tally.find(f"{entry.key}: {missing} records missing, {extra} that should not be there{order}")
+        self.tally.missing += apart.missing
+        self.tally.duplicates += apart.extra
+        order = "" if apart.missing or apart.extra else ", in another order"
+        self.tally.find(f"{entry.key}: {apart.missing} records missing, {apart.extra} that should not be there{order}")
 
 
-def _split(batch: pa.RecordBatch, window: float | None) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
-    groups = groups_of(batch, window)
-    if groups is None:
-        yield (), batch
-        return
-    for name in pc.unique(groups).to_pylist():
-        yield (name,), batch.filter(pc.equal(groups, name))
+def grouping(encoding: Encoding) -> Encoding:
+    """Only what decides on the group of a record."""
+    layout, separate = encoding.layout, encoding.nulls == "Separate"
+    bare = Encoding("", "", None, "None", encoding.key, encoding.value, window=encoding.window)
+    if layout.constant and not separate:
+        return bare
+    by_clock = any(item.source == "Wallclock" for item in layout.items)
+    kept = Layout(layout.items, layout.missing, stamp=layout.stamp if by_clock else 0)
+    return replace(bare, layout=kept, nulls="Separate" if separate else "Write")

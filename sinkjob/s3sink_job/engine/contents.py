@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.formats.compression import decompress
+from s3sink_job.formats.pending import Pending
+from s3sink_job.formats.reading import comparable, read_back
 from s3sink_job.records.decode import open_decoder
-from s3sink_job.records.tables import META_FIELDS
-from s3sink_job.schema.cast import Inexact, cast_rows
-from s3sink_job.schema.types import NAMES, to_text
+from s3sink_job.records.tables import known_of
+from s3sink_job.schema.cast import Inexact
 from s3sink_job.stores.bucket import Bucket
 
 
@@ -28,40 +31,64 @@ def read_rows(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> pa.Tabl
     if found is None:
         return None
     try:
-        if encoding.format == "Parquet":
-            return pq.ParquetFile(pa.BufferReader(found[0])).read(use_threads=False)
-        content = decompress(found[0], encoding.codec)
+        if encoding.format == "Bytes":
+            value = decompress(found[0], encoding.codec)
+            return pa.table({"value": pa.array([value], pa.binary())})
+        return read_back(found[0], encoding)
     except Exception as error:
         raise Unreadable(f"{entry.key}: cannot be read as {encoding.format}, {encoding.codec}: {error}") from error
-    lines = content.split(b"\n")[:-1] if content.endswith(b"\n") else content.split(b"\n")
-    return pa.table({"line": pa.array(lines, pa.binary())})
 
 
-def rows_as(found: pa.Table, batches: list[pa.RecordBatch], encoding: Encoding, topic: str) -> pa.Table:
+def rows_as(
+    found: pa.Table, batches: list[pa.RecordBatch], encoding: Encoding, entry: ObjectEntry, known: str = ""
+) -> pa.Table:
     """Kafka's records as rows of the schema that the object has; as they are, where they do not fit it."""
-    record = pa.struct(list(found.schema))
-    decoder = open_decoder(encoding, topic, _known(found.schema))
-    rows = [decoder.decode(batch).rows for batch in batches]
+    known = known or known_of(found.schema, encoding)
+    decoder = open_decoder(encoding, entry.topic, known, generation=entry.generation)
+    pending = Pending()
+    for batch in batches:
+        pending.add(decoder.decode(batch).rows)
+    rows = pending.take()
     try:
-        return pa.Table.from_batches([cast_rows(r, record) for r in rows], pa.schema(list(record)))
+        return comparable(rows, encoding, found.schema)
     except (Inexact, TypeError):
-        return pa.concat_tables([pa.Table.from_batches([r]) for r in rows], promote_options="permissive")
+        return rows
 
 
-def difference(wanted: pa.Table, found: pa.Table) -> tuple[int, int]:
-    """How many rows are missing, and how many should not be there, in any order."""
-    want, have = Counter(map(repr, wanted.to_pylist())), Counter(map(repr, found.to_pylist()))
-    return sum((want - have).values()), sum((have - want).values())
+@dataclass(frozen=True)
+class Difference:
+    missing: int
+    extra: int
+    """Rows that should not be there."""
+    in_order: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.extra or not self.in_order)
 
 
-def _known(schema: pa.Schema) -> str:
-    values = [field for field in schema if field.name not in META_FIELDS]
-    if any(not _inferred(field.type) for field in values):
-        return ""
-    return to_text(pa.struct(values))
+def difference(wanted: pa.Table, found: pa.Table) -> Difference:
+    want, have = ([repr(_canonical(row)) for row in table.to_pylist()] for table in (wanted, found))
+    missing, extra = Counter(want) - Counter(have), Counter(have) - Counter(want)
+    return Difference(missing.total(), extra.total(), want == have)
 
 
-def _inferred(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return all(_inferred(field.type) for field in kind)
-    return _inferred(kind.value_type) if pa.types.is_list(kind) else kind in NAMES
+def _canonical(value: Any) -> Any:
+    """What nests and became text may have its fields in any order, and those that are null or not."""
+    match value:
+        case dict():
+            return {name: _canonical(inner) for name, inner in value.items()}
+        case list():
+            return [_canonical(item) for item in value]
+        case str() if value[:1] in {"{", "["}:
+            try:
+                return json.dumps(_without_nulls(json.loads(value, parse_float=str, parse_int=str)), sort_keys=True)
+            except (ValueError, RecursionError):
+                return value
+        case _:
+            return value
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

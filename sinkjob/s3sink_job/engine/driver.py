@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from s3sink_job.encoding import encoding_from_doc, encoding_of
 from s3sink_job.engine.books import Books
 from s3sink_job.engine.held import Held
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.mirror import Mirror
 from s3sink_job.engine.repair import what_is_left
+from s3sink_job.engine.routing import Routing, encodings_of
 from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.engine.writing import Writing
@@ -37,7 +37,6 @@ from s3sink_job.flush.plan import (
     drained,
     make_plan,
     observe,
-    rules_of,
 )
 from s3sink_job.flush.state import Owner, State, published
 from s3sink_job.kafka.admin import Admin, KafkaUnavailable
@@ -83,11 +82,11 @@ class Driver:
     ) -> None:
         self.sink, self.spec, self.secrets, self.spark = sink, sink.spec, secrets, spark
         self.reporter, self.cluster, self.stop, self.clock = reporter, cluster, stop, clock
-        self.encoding = encoding_of(sink.spec)
+        self.routing = Routing(sink.spec)
         self.books: Books | None = None
         self.limits = limits_of(sink.spec)
         self.problems: Mapping[TopicPartition, Problem] = {}
-        self._writing = Writing(sink, secrets, spark, stop, reporter.metrics.request_retries.inc)
+        self._writing = Writing(sink, secrets, spark, stop, self.routing, reporter.metrics.request_retries.inc)
         self._topics = Topics(sink.spec.source, clock)
         self._held = Held(clock)
         self._mirror = Mirror(sink.spec.source.publish_offsets_to, reporter, clock)
@@ -101,8 +100,10 @@ class Driver:
 
     def open(self) -> Books:
         """Checks the store and takes the sink over from whoever had it."""
+        self.routing.check()
         bucket = self._bucket()
-        bucket.check()
+        for name in ("", *self.routing.other_buckets):
+            bucket.named(name).check()
         folder = f"{self.spec.destination.state_prefix}/{self.sink.id}"
         fault = probe(bucket, folder)
         self.reporter.probed(fault, self.spec.delivery)
@@ -162,7 +163,7 @@ class Driver:
 
     def look(self, books: Books) -> tuple[Contact, Plan]:
         """What Kafka has beside what the books say, and what is to be written now."""
-        contact = self._contact(books)
+        contact = self.routing.without_overlaps(self._contact(books))
         self._settle(books, contact)
         # Only now: until that is settled, the ends of a topic made anew must not hide those of the old one.
         self._ends |= {at: o.end for at, o in contact.known.items()}
@@ -194,18 +195,19 @@ class Driver:
 
     def _poll(self) -> float:
         """How often Kafka is asked for its offsets: often enough for the interval, never a burden."""
-        return min(5.0, max(0.2, self.spec.flush.interval / 10))
+        return min(5.0, max(0.2, self.routing.shortest_interval / 10))
 
     def _rules(self, state: State, contact: Contact) -> Rules:
         if self.spec.ends and self._drain_to is None:
             generations = {name: topic.generation for name, topic in state.topics.items()}
             self._drain_to = {at: (generations[at[0]], o.stable) for at, o in contact.seen.items()}
-        return rules_of(self.spec.flush, self._drain_to)
+        return self.routing.rules(self._drain_to)
 
     def _contact(self, books: Books) -> Contact:
         admin = self._kafka()
         topics = self._topics.look(admin, books.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
+        self.routing.look(admin.matches, known)
         first = not books.state.contacted
         if not topics and self.spec.ends:
             raise FinalError(self._topics.none_matches, reason="NoTopicMatches")
@@ -245,7 +247,8 @@ class Driver:
         if contact.gaps:
             for gap in contact.gaps:
                 logs.warning("offsets lost", topic=gap.topic, partition=gap.partition, start=gap.start, end=gap.end)
-            manifest = books.manifest(contact.state, self.encoding.to_doc(), gaps=contact.gaps)
+            encodings = self.routing.encodings({gap.topic for gap in contact.gaps})
+            manifest = books.manifest(contact.state, encodings, gaps=contact.gaps)
             books.commit(contact.state, manifest)
             self.reporter.lost(contact.gaps)
         elif contact.state != books.state:
@@ -281,15 +284,17 @@ class Driver:
         state, ledger = books.state, books.ledger
         number = ledger.next_number(state)
         name = manifest_name(number, ledger.writer)
-        schemas = books.schemas.known(state, {part.topic for part in slices})
-        task = self._writing.task(slices, name, self.encoding, schemas, conditional=ledger.conditional)
+        topics = {part.topic for part in slices}
+        schemas = books.schemas.known(state, topics)
+        encodings = self.routing.encodings(topics).at(max(int(self.clock() * 1000), state.stamp + 1))
+        task = self._writing.task(slices, name, encodings, schemas, conditional=ledger.conditional)
         results = self._writing.write(task, state, self._connection)
         results = self._writing.keep_committable(results, state, self._kafka(), ledger.bucket)
         self._take_failures(results)
         moved = [r for r in results if r.end > r.slice.start]
         if not moved:
             return
-        manifest = books.manifest(state, self.encoding.to_doc(), number=number, results=moved)
+        manifest = books.manifest(state, encodings, number=number, results=moved)
         books.commit(state, manifest)
         self._publish(books, manifest)
         if not any(r.failure for r in results):
@@ -330,10 +335,10 @@ class Driver:
         state, ledger = published(books.state), books.ledger
         left, gaps = what_is_left(state, lost, self._kafka(), self.clock)
         number = ledger.next_number(state)
-        encoding = encoding_from_doc(manifest.encoding)
+        encodings = encodings_of(manifest)
         name = manifest_name(number, ledger.writer)
         schemas = books.schemas.known(state, {part.topic for part, _ in left})
-        task = self._writing.task((), name, encoding, schemas, conditional=ledger.conditional)
+        task = self._writing.task((), name, encodings, schemas, conditional=ledger.conditional)
         results = self._writing.rewrite(task, left, state, self._connection)
         failure = next((r.failure for r in results if r.failure is not None), None)
         if failure is not None:
@@ -341,7 +346,7 @@ class Driver:
         if len(self._writing.keep_current(results, state, self._kafka(), ledger.bucket)) < len(results):
             raise TransientError("a topic was made anew while a lost object was written again")
         keys = tuple(o.key for o in lost)
-        again = books.manifest(state, encoding.to_doc(), number=number, results=results, gaps=gaps, replaces=keys)
+        again = books.manifest(state, encodings, number=number, results=results, gaps=gaps, replaces=keys)
         books.commit(state, again)
         self.reporter.lost(gaps)
         self._publish(books, again)

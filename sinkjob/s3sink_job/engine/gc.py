@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
+from s3sink_job.engine.routing import Routing
+from s3sink_job.flush.keys import keys_like
 from s3sink_job.flush.manifest import manifest_from_json
 from s3sink_job.flush.state import state_from_json
-from s3sink_job.spec import Destination
+from s3sink_job.layout import TOMBSTONES
 from s3sink_job.stores.bucket import Bucket, PendingUpload
 
 DEFAULT_STATE_PREFIX = ".s3sink"
 
 
 def orphans(
-    bucket: Bucket, destination: Destination, topics: Iterable[str], older_than: timedelta
-) -> Iterator[PendingUpload]:
-    """Uploads in the topics' folders that are old enough and that no sink's state is about to complete."""
-    wanted = named_by_states(bucket, {destination.state_prefix, DEFAULT_STATE_PREFIX})
+    bucket: Bucket, routing: Routing, topics: Iterable[str], older_than: timedelta
+) -> Iterator[tuple[Bucket, PendingUpload]]:
+    """Uploads of the topics' objects, as they are named now, that are old enough and that no state is to complete."""
+    prefixes = {routing.spec.destination.state_prefix, DEFAULT_STATE_PREFIX}
+    buckets = [bucket.named(name) for name in ("", *routing.other_buckets)]
+    wanted = {upload for each in buckets for upload in named_by_states(each, prefixes)}
     limit = datetime.now(UTC) - older_than
-    prefix = f"{destination.prefix}/" if destination.prefix else ""
     for topic in topics:
-        for upload in bucket.list_uploads(f"{prefix}{topic}/"):
-            if upload.upload_id not in wanted and upload.initiated < limit:
-                yield upload
+        own = routing.spec_of(topic)
+        place = bucket.named(own.destination.bucket)
+        layout = routing.encodings([topic]).of(topic).layout
+        begin, like = keys_like(own.destination.prefix, layout, topic)
+        apart = "/".join(part for part in (own.destination.prefix, TOMBSTONES) if part)
+        begin_apart, like_apart = keys_like(apart, layout, topic)
+        found = {u.upload_id: u for start in (begin, begin_apart) for u in place.list_uploads(start)}
+        for upload in found.values():
+            ours = like.fullmatch(upload.key) or like_apart.fullmatch(upload.key)
+            if ours and upload.upload_id not in wanted and upload.initiated < limit:
+                yield place, upload
 
 
 def topics_of(bucket: Bucket, folder: str, listed: Iterable[str]) -> list[str]:

@@ -45,7 +45,7 @@ def run_job(
     small: bool = False,
 ) -> list[SliceResult]:
     """One result for each slice. A slice that no task reported held no record."""
-    frame = read_slices(spark, task.slices, connection, columns=task.encoding.columns, group=group, isolation=isolation)
+    frame = read_slices(spark, task.slices, connection, columns=task.columns, group=group, isolation=isolation)
     frame = without_large(frame) if small else frame
     with limit_of(spark, small=small):
         rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")

@@ -1,22 +1,25 @@
 """The open objects of a slice: which rows go where, and when an object is full.
 
-Memory is bounded however many are open: rows are encoded and encoded bytes spilled when together they hold
-too much, and the object that was written to longest ago is closed when there are too many.
+Memory is bounded however many there are: rows are encoded and encoded bytes spilled when together they hold too
+much; and once a slice has more than a few groups, its rows are staged and written group by group at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
-from s3sink_job.flush.keys import object_key
+from s3sink_job.engine.stage import MOST_STAGED, Group, Stage
+from s3sink_job.flush.keys import At, constant_folder, object_key
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.formats import ObjectWriter, open_object
+from s3sink_job.records.groups import Groups
 from s3sink_job.spill import Spill
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.uploads import Upload
@@ -24,12 +27,12 @@ from s3sink_job.stores.uploads import Upload
 if TYPE_CHECKING:
     from s3sink_job.engine.write import WriteTask
 
-MOST_OPEN = 64
+MOST_OPEN = 8
+"""Groups whose objects are written as their rows come; with more they are staged."""
 MOST_HELD = 96 * 2**20
 """Bytes of rows and of encoded data that the open objects of a task keep in memory together."""
 NEARLY = 0.98
 """An object this close to the asked size is full: the next few rows would only make it longer than that."""
-Group = tuple[str, ...]
 
 
 @dataclass
@@ -58,18 +61,37 @@ class Objects:
     _uploads: list[Upload] = field(default_factory=list)
     _spill: Spill = field(init=False)
 
+    _stage: Stage | None = None
+    _begun: int = 0
+
     def __post_init__(self) -> None:
         self._spill = Spill(self.task.spill)
 
-    def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: pa.Array | None) -> None:
+    def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
+        if groups is not None and self.task.only is not None:
+            rows, offsets, groups = _just(self.task.only, rows, offsets, groups)
         if groups is None:
             self._write_group((), rows, offsets)
+        elif self._stage is None and len({*self._open, *groups.keys}) <= MOST_OPEN:
+            for group, mine, at in _by_group(rows, offsets, groups):
+                self._write_group(group, mine, at)
         else:
-            for name in pc.unique(groups).to_pylist():
-                mine = pc.equal(groups, name)
-                self._write_group((name,), rows.filter(mine), offsets.filter(mine))
+            self._keep(rows, offsets, groups)
+
+    def _keep(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups) -> None:
+        if self._stage is None:
+            self._stage = Stage(self._spill, MOST_STAGED)
+        self._stage.add(rows, offsets, groups.keys, groups.codes)
+        if self._spill.crowded:
+            self.close()
 
     def close(self) -> None:
+        if self._stage is not None:
+            for group, pieces in self._stage.drain():
+                for piece in pieces:
+                    self._write_group(group, piece.rows, piece.offsets)
+                if group in self._open:
+                    self._close(self._open[group])
         for current in list(self._open.values()):
             self._close(current)
 
@@ -84,8 +106,6 @@ class Objects:
         self._spill.close()
 
     def _write_group(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array) -> None:
-        if self.task.only is not None and group != self.task.only:
-            return
         done = 0
         while done < rows.num_rows:
             done += self._write_some(group, rows.slice(done), offsets.slice(done))
@@ -93,6 +113,8 @@ class Objects:
 
     def _write_some(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array) -> int:
         """Writes as many rows as the open object takes, and says how many."""
+        if (current := self._open.get(group)) and not current.writer.takes(rows):
+            self._close(current)
         current = self._open.pop(group, None) or self._begin(group, offsets[0].as_py())
         self._open[group] = current
         count = self._fitting(current, rows)
@@ -133,20 +155,31 @@ class Objects:
                 current.writer.settle()
             current.upload.spill(self._spill)
             held += current.held
-        while len(self._open) > MOST_OPEN or (self._open and self._spill.crowded):
+        while self._open and self._stage is None and self._spill.crowded:
             self._close(next(iter(self._open.values())))
 
     def _begin(self, group: Group, first: int) -> OpenObject:
-        task, slice = self.task, self.slice
-        key = object_key(
-            *(task.destination.prefix, slice.topic, slice.generation, slice.partition, first),
-            *(task.encoding.extension, task.mark),
-        )
+        task = self.task
+        key = task.key or self._key(group, first)
         metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
-        upload = Upload(self.bucket, key, metadata, task.encoding.content_type, task.destination.part_size)
+        encoding = task.encoding
+        upload = Upload(
+            *(self.bucket, key, metadata, encoding.content_type, task.destination.part_size),
+            content_encoding=encoding.content_encoding,
+        )
         self._uploads.append(upload)
-        writer = open_object(task.encoding, upload, self._spill)
+        writer = open_object(encoding, upload, self._spill)
         return OpenObject(upload, writer, group, first, first)
+
+    def _key(self, group: Group, first: int) -> str:
+        task, slice = self.task, self.slice
+        layout = task.encoding.layout
+        variable = not layout.constant or task.encoding.nulls == "Separate"
+        folder = group[0] if variable else constant_folder(layout, slice.topic, slice.partition)
+        place, count = task.place_of(slice)
+        at = At(slice.topic, slice.generation, slice.partition, first, self._begun * count + place)
+        self._begun += 1
+        return object_key(task.destination.prefix, layout, at, folder, task.encoding.extension, task.mark)
 
     def _close(self, current: OpenObject) -> None:
         del self._open[current.group]
@@ -171,5 +204,30 @@ class Objects:
                 rows=current.rows,
                 bytes=current.upload.size,
                 group=current.group,
+                bucket=self.task.other_bucket,
             )
         )
+
+
+def _by_group(
+    rows: pa.RecordBatch, offsets: pa.Array, groups: Groups
+) -> Iterator[tuple[Group, pa.RecordBatch, pa.Array]]:
+    if len(groups.keys) == 1:
+        yield groups.keys[0], rows, offsets
+        return
+    codes = groups.codes.to_numpy()
+    order = pa.array(np.argsort(codes, kind="stable"))
+    rows, offsets, start = rows.take(order), offsets.take(order), 0
+    for group, count in zip(groups.keys, np.bincount(codes, minlength=len(groups.keys)).tolist(), strict=True):
+        if count:
+            yield group, rows.slice(start, count), offsets.slice(start, count)
+        start += count
+
+
+def _just(
+    only: Group, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups
+) -> tuple[pa.RecordBatch, pa.Array, Groups]:
+    code = groups.keys.index(only) if only in groups.keys else -1
+    mine = pc.equal(groups.codes, code)
+    rows, offsets = rows.filter(mine), offsets.filter(mine)
+    return rows, offsets, Groups([only], pa.array(np.zeros(len(offsets), np.int32)))

@@ -11,8 +11,9 @@ from typing import Any
 from s3sink_job.engine.books import Books
 from s3sink_job.engine.driver import ADOPT, Driver
 from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.routing import Encodings, Routing
 from s3sink_job.flush.contact import Contact
-from s3sink_job.flush.keys import object_key
+from s3sink_job.flush.keys import At, folder_hint, object_key
 from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.plan import (
     Offsets,
@@ -23,7 +24,6 @@ from s3sink_job.flush.plan import (
     by_clock,
     object_length,
     partition_of,
-    rules_of,
 )
 from s3sink_job.flush.state import State, commit, published
 from s3sink_job.spec import S3Sink
@@ -44,11 +44,16 @@ class Rehearsal(Books):
 @dataclass(frozen=True)
 class Preview:
     sink: S3Sink
-    extension: str
+    routing: Routing
     stored: State | None
     state: State
     contact: Contact
     plan: Plan
+    now: float
+
+    @property
+    def encodings(self) -> Encodings:
+        return self.routing.encodings(self.state.topics).at(int(self.now * 1000))
 
     def to_doc(self) -> dict[str, Any]:
         return {
@@ -74,13 +79,14 @@ class Preview:
         if slices:
             doc |= {"reason": slices[0].reason, **self._written(at, slices)}
         elif doc["lag"] and at in self.contact.seen and not self.sink.spec.ends:
-            when, reason = by_clock(behind_since(self.state, Watch(), at), rules_of(self.sink.spec.flush, None))
+            when, reason = by_clock(behind_since(self.state, Watch(), at), self.routing.rules(None).of(at[0]))
             doc |= {"waitsFor": reason, "due": iso(when)}
         return doc
 
     def _written(self, at: TopicPartition, slices: list[Slice]) -> dict[str, Any]:
         known = partition_of(self.state, at)
-        length, _ = object_length(known, rules_of(self.sink.spec.flush, None))
+        rules = self.routing.rules(None).of(at[0])
+        length = 1 if rules.single else object_length(known, rules)[0]
         offsets = sum(part.end - part.start for part in slices)
         doc: dict[str, Any] = {
             "offsets": offsets,
@@ -96,9 +102,12 @@ class Preview:
         return doc
 
     def _key(self, part: Slice) -> str:
-        """Of the slice's first object, if its first offset holds a record."""
-        prefix = self.sink.spec.destination.prefix
-        return object_key(prefix, part.topic, part.generation, part.partition, part.start, self.extension)
+        """Of the slice's first object, if its first offset holds a record; `*` stands for what the record tells."""
+        encoding = self.encodings.of(part.topic)
+        prefix = self.routing.spec_of(part.topic).destination.prefix
+        folder = folder_hint(encoding.layout, part.topic, part.partition)
+        at = At(part.topic, part.generation, part.partition, part.start)
+        return object_key(prefix, encoding.layout, at, folder, encoding.extension)
 
 
 def preview(driver: Driver, ledger: Ledger) -> Preview:
@@ -107,4 +116,4 @@ def preview(driver: Driver, ledger: Ledger) -> Preview:
     state = State(owner=ledger.owner) if stored is None else published(replace(stored, owner=ledger.owner))
     books = Rehearsal(ledger, state, driver.clock)
     contact, plan = driver.look(books)
-    return Preview(driver.sink, driver.encoding.extension, stored, books.state, contact, plan)
+    return Preview(driver.sink, driver.routing, stored, books.state, contact, plan, driver.clock())

@@ -16,17 +16,18 @@ PARALLEL = 8
 
 def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[ObjectEntry]:
     """Makes every object of the flush visible. Returns those whose uploads somebody aborted."""
+    uploads = [entry for entry in manifest.objects if entry.upload_id]
 
     def complete(entry: ObjectEntry) -> bool:
         ours = {manifest.name}
         if entry.key in manifest.replaces and manifest.previous:
             ours.add(manifest.previous)  # the upload that was taken for lost got through after all
-        return _complete(bucket, ours, entry, exclusive=exclusive)
+        return _complete(bucket.named(entry.bucket), ours, entry, exclusive=exclusive)
 
     # Not an executor: those are waited for at exit, and a store that hangs must not keep a driver from ending.
-    with ThreadPool(min(PARALLEL, max(1, len(manifest.objects)))) as pool:
-        done = pool.map(complete, manifest.objects, chunksize=1)
-    return [entry for entry, ok in zip(manifest.objects, done, strict=True) if not ok]
+    with ThreadPool(min(PARALLEL, max(1, len(uploads)))) as pool:
+        done = pool.map(complete, uploads, chunksize=1)
+    return [entry for entry, ok in zip(uploads, done, strict=True) if not ok]
 
 
 def _complete(bucket: Bucket, flushes: set[str], entry: ObjectEntry, *, exclusive: bool) -> bool:
@@ -37,12 +38,16 @@ def _complete(bucket: Bucket, flushes: set[str], entry: ObjectEntry, *, exclusiv
         if found is not None and found.metadata.get(FLUSH_TAG) in flushes:
             return True
         if found is not None:
-            raise FinalError(
-                f"s3://{bucket.name}/{entry.key} is taken by an object that flush {max(flushes)} did not write: "
-                "move it away, and the sink goes on by itself; it was not overwritten",
-                reason="KeyTaken",
-            ) from answer
+            raise key_taken(bucket, entry.key, max(flushes)) from answer
         if isinstance(answer, PreconditionFailed):
             raise TransientError(f"s3://{bucket.name}/{entry.key}: taken a moment ago, gone now") from answer
         return False
     return True
+
+
+def key_taken(bucket: Bucket, key: str, flush: str) -> FinalError:
+    return FinalError(
+        f"s3://{bucket.name}/{key} is taken by an object that flush {flush} did not write: "
+        "move it away, and the sink goes on by itself; it was not overwritten",
+        reason="KeyTaken",
+    )

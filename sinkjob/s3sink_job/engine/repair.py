@@ -8,8 +8,8 @@ from s3sink_job.flush.manifest import Gap, GapReason, ObjectEntry, Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 
-Left = tuple[Slice, tuple[str, ...]]
-"""Offsets to read again, and the group of records to take from them."""
+Left = tuple[Slice, ObjectEntry]
+"""Offsets to read again, and the object that their records were in."""
 
 
 def what_is_left(
@@ -28,5 +28,5 @@ def what_is_left(
         if start > entry.first:
             gaps.append(Gap(*place, entry.first, start, GapReason.UPLOAD_LOST, clock()))
         if start <= entry.last:
-            left.append((Slice(*place, start, entry.last + 1, "Repair"), entry.group))
+            left.append((Slice(*place, start, entry.last + 1, "Repair"), entry))
     return tuple(left), tuple(gaps)

@@ -20,7 +20,7 @@ JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
 TASK_TRIES = 3
 POOL = "system"
-"""Where Arrow gets memory from: the C library, as the daemon sets it, kept 100 MiB less than Arrow's own choice does."""
+"""Where Arrow gets memory from: the C library, as the daemon sets it, keeps 100 MiB less than Arrow by itself."""
 HEAP_SHARE = 4
 SMALLEST_HEAP = 512 * 2**20
 """With less Spark refuses to start."""

@@ -7,6 +7,7 @@ committed when it started.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -32,6 +33,8 @@ from s3sink_job.spec import S3Sink
 from s3sink_job.stores.bucket import Bucket
 
 PUBLISH_PATIENCE = 15.0
+MOST_LISTINGS = 100
+"""Folders that are listed one by one."""
 Place = tuple[str, int, int]
 """Topic, generation, partition."""
 
@@ -82,6 +85,10 @@ class History:
     gaps: Mapping[Place, list[Gap]]
     objects: Mapping[Place, list[tuple[ObjectEntry, Mapping[str, Any]]]]
     names: frozenset[str]
+    without_nulls: Mapping[Place, list[tuple[int, int]]] = field(default_factory=dict)
+    """Ranges of which tombstones were left out."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """By key, of objects that do not tell the types of their columns: the name of the schema they were written by."""
 
 
 def verify(
@@ -108,7 +115,7 @@ def verify(
     report.objects = sum(len(objects) for objects in history.objects.values())
     check_ranges(state, history, report)
     _check_objects(bucket, sink, ledger, history, report)
-    comparable = _comparable(state, history, admin)
+    comparable = _comparable(state, history, admin, ledger)
     _compare(sink, secrets, bucket, spark, connection, comparable, report)
     _check_alone(bucket, history, comparable, report)
     return report
@@ -128,21 +135,35 @@ def gather(manifests: Iterable[Manifest]) -> History:
     slices: dict[Place, list[SliceEntry]] = defaultdict(list)
     gaps: dict[Place, list[Gap]] = defaultdict(list)
     objects: dict[Place, list[tuple[ObjectEntry, Mapping[str, Any]]]] = defaultdict(list)
+    without_nulls: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    untyped: dict[str, tuple[str, int]] = {}
+    widened: dict[str, list[tuple[int, str]]] = defaultdict(list)
     names, replaced = set(), set()
     for manifest in manifests:
         names.add(manifest.name)
         for part in manifest.slices:
-            slices[part.topic, part.generation, part.partition].append(part)
+            place = (part.topic, part.generation, part.partition)
+            slices[place].append(part)
+            if manifest.encoding_of(part.topic).get("nulls") == "Skip":
+                without_nulls[place].append((part.start, part.end))
         for gap in manifest.gaps:
             gaps[gap.topic, gap.generation, gap.partition].append(gap)
         for entry in manifest.objects:
             if entry.key not in replaced:
-                objects[entry.topic, entry.generation, entry.partition].append((entry, manifest.encoding))
+                encoding = manifest.encoding_of(entry.topic)
+                objects[entry.topic, entry.generation, entry.partition].append((entry, encoding))
+                if encoding["format"] == "Csv":
+                    untyped[entry.key] = (entry.topic, manifest.number)
+        for topic, schema in manifest.schemas.items():
+            widened[topic].append((manifest.number, schema))
         # Newest first: what a later flush wrote again no longer counts where it was first listed.
         replaced |= set(manifest.replaces)
     for entries in objects.values():
         entries.sort(key=lambda o: o[0].first)
-    return History(slices, gaps, objects, frozenset(names))
+    schemas = {
+        key: next((name for at, name in widened[topic] if at <= number), "") for key, (topic, number) in untyped.items()
+    }
+    return History(slices, gaps, objects, frozenset(names), without_nulls, schemas)
 
 
 def check_ranges(state: State, history: History, report: Report) -> None:
@@ -182,14 +203,13 @@ def _current(state: State) -> dict[Place, tuple[int, int]]:
 
 def _check_objects(bucket: Bucket, sink: S3Sink, ledger: Ledger, history: History, report: Report) -> None:
     """Each listed object is there with its size; no unlisted one in the same folders is ours."""
-    listed = {entry.key: entry for entries in history.objects.values() for entry, _ in entries}
-    folders = sorted({key.rsplit("/", 1)[0] + "/" for key in listed})
-    present = {key: size for folder in folders for key, size in bucket.list(folder)}
-    for key, entry in listed.items():
-        if key in present and present[key] != entry.bytes:
-            report.tally.find(f"{key}: {present[key]} bytes in the bucket, {entry.bytes} were written")
-    strangers = [key for key in present if key not in listed]
-    ours = [found for found in map(bucket.head, strangers) if found and found.metadata.get(SINK_TAG) == sink.id]
+    listed = {(entry.bucket, entry.key): entry for entries in history.objects.values() for entry, _ in entries}
+    present = _beside(bucket, listed)
+    for at, entry in listed.items():
+        if at in present and present[at] != entry.bytes:
+            report.tally.find(f"{entry.key}: {present[at]} bytes in the bucket, {entry.bytes} were written")
+    heads = (bucket.named(name).head(key) for name, key in present if (name, key) not in listed)
+    ours = [found for found in heads if found and found.metadata.get(SINK_TAG) == sink.id]
     if not ours:
         return
     later = ledger.load()
@@ -200,27 +220,54 @@ def _check_objects(bucket: Bucket, sink: S3Sink, ledger: Ledger, history: Histor
             report.tally.find(f"{found.key}: written by this sink, but listed by no committed flush")
 
 
-def _comparable(state: State, history: History, admin: Admin) -> dict[TopicPartition, tuple[Slice, Expected]]:
+def _beside(bucket: Bucket, listed: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """What is in the folders of these objects, with its size. Many folders are listed all together."""
+    folders: dict[str, set[str]] = defaultdict(set)
+    for name, key in listed:
+        folders[name].add(key.rpartition("/")[0])
+    present = {}
+    for name, own in folders.items():
+        roots = sorted(own) if len(own) <= MOST_LISTINGS else [os.path.commonpath(sorted(own))]
+        for root in roots:
+            for key, size in bucket.named(name).list(f"{root}/" if root else ""):
+                if key.rpartition("/")[0] in own:
+                    present[name, key] = size
+    return present
+
+
+def _comparable(
+    state: State, history: History, admin: Admin, ledger: Ledger
+) -> dict[TopicPartition, tuple[Slice, Expected]]:
     """For each partition the offsets Kafka still has, and the objects that lie wholly within them."""
     topics = admin.describe(sorted(state.topics))
     same = {n: t for n, t in topics.items() if t is not None and t.id == state.topics[n].id}
     wanted = [(n, p) for n, t in same.items() for p in t.partitions if p in state.topics[n].partitions]
     compacted = admin.compacted(sorted(same))
+    texts = {name: ledger.schema(name) for name in sorted(set(history.schemas.values()) - {""})}
     result = {}
     for at, offsets in admin.offsets(wanted, committed=False).items():
         known = state.topics[at[0]]
         begin, end = known.partitions[at[1]].start, known.partitions[at[1]].offset
         place = (at[0], known.generation, at[1])
-        entries = [o for o in history.objects.get(place, []) if o[0].first >= offsets.earliest]
-        cut = [o for o, _ in history.objects.get(place, []) if o.first < offsets.earliest <= o.last]
-        start = max(begin, offsets.earliest, *(o.last + 1 for o in cut), 0)
+        objects = history.objects.get(place, [])
+        start = _clear_of([o for o, _ in objects], max(begin, offsets.earliest))
+        entries = [o for o in objects if o[0].first >= start]
         end = min(end, offsets.end)
         left_out = {o for s in history.slices.get(place, []) for o in s.skipped}
         left_out |= {o for g in history.gaps.get(place, []) for o in range(max(g.start, start), g.end)}
         if start < end:
             part = Slice(*place, start, end, "Verify")
-            result[at] = (part, Expected(tuple(entries), frozenset(left_out), at[0] in compacted))
+            nulls = tuple(history.without_nulls.get(place, ()))
+            written_by = {o.key: texts[name] for o, _ in entries if (name := history.schemas.get(o.key))}
+            result[at] = (part, Expected(tuple(entries), frozenset(left_out), at[0] in compacted, nulls, written_by))
     return result
+
+
+def _clear_of(objects: list[ObjectEntry], start: int) -> int:
+    """The first offset from there on that no object lies across. Objects of several groups interleave."""
+    while across := [o.last + 1 for o in objects if o.first < start <= o.last]:
+        start = max(across)
+    return start
 
 
 def _compare(
@@ -274,7 +321,7 @@ def _check_alone(
 def _count_alone(bucket: Bucket, entry: ObjectEntry, encoding: Mapping[str, Any], report: Report) -> None:
     report.unchecked += 1
     try:
-        found = read_rows(bucket, entry, encoding_from_doc(encoding))
+        found = read_rows(bucket.named(entry.bucket), entry, encoding_from_doc(encoding))
     except Unreadable as error:
         report.tally.missing += entry.rows
         report.tally.find(str(error))

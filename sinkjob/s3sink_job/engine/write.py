@@ -8,27 +8,34 @@ that stays unavailable is reported the same way. What is raised ends the whole S
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StringType, StructField, StructType
 
-from s3sink_job.encoding import Encoding
+from s3sink_job.encoding import KAFKA_COLUMNS, Encoding
 from s3sink_job.engine.objects import Objects
 from s3sink_job.engine.pace import Pace
+from s3sink_job.engine.singles import SingleObjects
 from s3sink_job.errors import ProtocolError, S3SinkError
+from s3sink_job.flush.keys import room_for_folder
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
-from s3sink_job.records.decode import Decoder, open_decoder
-from s3sink_job.records.groups import groups_of
+from s3sink_job.formats.csv import unwritable
+from s3sink_job.records.decode import Decoder, null_rows, open_decoder
+from s3sink_job.records.folders import folders_of
+from s3sink_job.records.groups import Groups, groups_of
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
 from s3sink_job.spill import SpillPlace
-from s3sink_job.stores.bucket import Retrying
+from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 
 LARGE_RECORD = "LargeRecord"
 """The reason of a slice that a job of small records cannot take."""
+
+NULL_VALUE = "its value is null, and spec.nullValues is Fail"
 
 # As a type, not as text: Spark would start its whole SQL parser for two words.
 RESULT_SCHEMA = StructType([StructField("result", StringType())])
@@ -78,6 +85,16 @@ def result_from_json(text: str) -> SliceResult:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where the records of a topic go, and as what."""
+
+    encoding: Encoding
+    destination: Destination
+    records: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True)
 class WriteTask:
     """Everything a task needs, pickled to it. It names the folder of the secrets, never their content."""
 
@@ -101,6 +118,43 @@ class WriteTask:
     """What is known of each topic's columns, as text."""
     only: tuple[str, ...] | None = None
     """The one group of records to write, where a lost object is written again."""
+    key: str = ""
+    """Its key."""
+    planned: tuple[Slice, ...] = ()
+    """All slices of the flush, of which this task may have but some: their numbers go into names."""
+    conditional: bool = True
+    """Whether the store keeps conditions."""
+    routed: Mapping[str, Target] = field(default_factory=dict)
+    """By topic: what differs for it."""
+    other_bucket: str = ""
+    """The bucket, where it is not the sink's own."""
+
+    def of(self, topic: str) -> WriteTask:
+        """The task as it is for this topic."""
+        target = self.routed.get(topic)
+        if target is None:
+            return self
+        own = target.destination.bucket == self.destination.bucket
+        return replace(
+            self,
+            encoding=target.encoding,
+            destination=target.destination,
+            records_per_object=target.records,
+            bytes_per_object=target.bytes,
+            other_bucket="" if own else target.destination.bucket,
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The Kafka columns that any of its topics needs."""
+        encodings = [self.of(topic).encoding for topic in {part.topic for part in self.slices}]
+        wanted = {name for encoding in encodings for name in encoding.columns}
+        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
+
+    def place_of(self, slice: Slice) -> tuple[int, int]:
+        """Which of how many slices it is."""
+        planned = self.planned or self.slices
+        return planned.index(slice), len(planned)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer: SliceWriter | None = None
@@ -110,7 +164,8 @@ class WriteTask:
                 if batch.num_rows == 0:
                     continue
                 if writer is None:
-                    writer = SliceWriter(self, self.slice_of(batch))
+                    part = self.slice_of(batch)
+                    writer = SliceWriter(self.of(part.topic), part)
                 if not writer.write(batch):
                     break
                 pace.keep(batch.nbytes)
@@ -140,7 +195,8 @@ def _row(text: str) -> pa.RecordBatch:
 class SliceWriter:
     task: WriteTask
     slice: Slice
-    _objects: Objects = field(init=False)
+    _objects: Objects | SingleObjects = field(init=False)
+    _room: int = field(init=False)
     _decoder: Decoder = field(init=False)
     _last: int = -1
     _skipped: list[int] = field(default_factory=list)
@@ -153,8 +209,11 @@ class SliceWriter:
         self._last = self.slice.start - 1
         bucket = open_bucket(task.destination, task.secrets, task.retrying)
         bucket.on_retry = self._count_retry
-        self._decoder = open_decoder(task.encoding, topic, task.schemas.get(topic, ""))
-        self._objects = Objects(task, self.slice, bucket, self._decoder.as_text)
+        known, generation = task.schemas.get(topic, ""), self.slice.generation
+        self._decoder = open_decoder(task.encoding, topic, known, generation=generation)
+        self._objects = open_objects(task, self.slice, bucket, self._decoder.as_text)
+        layout, prefix = task.encoding.layout, task.destination.prefix
+        self._room = room_for_folder(prefix, layout, topic, task.encoding.extension, task.mark)
 
     def _count_retry(self, what: str) -> None:
         self._retries += 1
@@ -218,15 +277,25 @@ class SliceWriter:
         self._last = last
 
     def _write(self, batch: pa.RecordBatch) -> None:
+        encoding = self.task.encoding
+        nulls = null_rows(batch)
+        if encoding.nulls == "Skip":
+            batch = batch.filter(pc.invert(nulls))
         offsets = batch.column("offset")
-        groups = groups_of(batch, self.task.encoding.window)
+        folders, unplaced = folders_of(batch, encoding, self.slice.topic, self.slice.partition, self._room)
         decoded = self._decoder.decode(batch)
-        rows = decoded.rows
-        if decoded.bad:
-            keep = self._judge(offsets, decoded.bad.rows)
+        rows, bad = decoded.rows, {**unplaced.rows, **decoded.bad.rows}
+        if encoding.format == "Csv":
+            bad = {**unwritable(rows, encoding), **bad}
+        if encoding.nulls == "Fail":
+            bad |= dict.fromkeys(pc.indices_nonzero(nulls).to_pylist(), NULL_VALUE)
+        groups = groups_of(batch, encoding, folders)
+        if bad:
+            keep = self._judge(offsets, bad)
             rows, offsets = rows.filter(keep), offsets.filter(keep)
-            groups = None if groups is None else groups.filter(keep)
-        self._objects.write(rows, offsets, groups)
+            groups = None if groups is None else Groups(groups.keys, groups.codes.filter(keep))
+        if len(offsets):
+            self._objects.write(rows, offsets, groups)
 
     def _judge(self, offsets: pa.Array, bad: dict[int, str]) -> pa.Array:
         """Which rows to keep: all but the bad ones, and none from the first that may not be skipped."""
@@ -246,3 +315,11 @@ class SliceWriter:
             stop = row
             break
         return pa.array([row < stop and row not in bad for row in range(len(offsets))], pa.bool_())
+
+
+def open_objects(
+    task: WriteTask, slice: Slice, bucket: Bucket, as_text: Callable[[tuple[str, ...]], None]
+) -> Objects | SingleObjects:
+    if task.encoding.format == "Bytes":
+        return SingleObjects(task, slice, bucket)
+    return Objects(task, slice, bucket, as_text)

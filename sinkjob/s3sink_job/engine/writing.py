@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from s3sink_job.encoding import Encoding
 from s3sink_job.engine.batches import can_be_small
 from s3sink_job.engine.job import JobFailed, run_job
 from s3sink_job.engine.repair import Left
+from s3sink_job.engine.routing import Encodings, Routing
 from s3sink_job.engine.write import LARGE_RECORD, Failure, SliceResult, WriteTask
 from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.flush.cut import joined, task_slots
-from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.report import logs
@@ -36,6 +36,7 @@ class Writing:
     secrets: Secrets
     spark: SparkSession
     stop: threading.Event
+    routing: Routing
     on_request_retries: Callable[[int], None]
     _jobs: int = 0
     _large: set[tuple[str, int]] = field(default_factory=set)
@@ -45,7 +46,7 @@ class Writing:
         self,
         slices: tuple[Slice, ...],
         flush: str,
-        encoding: Encoding,
+        encodings: Encodings,
         schemas: Mapping[str, str],
         *,
         conditional: bool,
@@ -56,7 +57,9 @@ class Writing:
             slices=slices,
             sink=self.sink.id,
             flush=flush,
-            encoding=encoding,
+            planned=slices,
+            encoding=encodings.default,
+            routed={topic: self.routing.target(topic, encodings) for topic in encodings.routed},
             destination=spec.destination,
             secrets=self.secrets,
             retrying=Retrying(retries.max, retries.backoff),
@@ -66,6 +69,7 @@ class Writing:
             skip_bad=spec.errors.records == "Skip",
             max_bad=spec.errors.max_per_flush,
             mark="" if conditional else flush,
+            conditional=conditional,
             spill=self._spill_place(),
             schemas=schemas,
         )
@@ -113,10 +117,7 @@ class Writing:
 
         A bad record in a committed range was skipped when it was committed, whatever the policy is now.
         """
-        whole = replace(task, records_per_object=None, bytes_per_object=None)
-        whole = replace(whole, skip_bad=True, max_bad=EVERY_BAD_RECORD)
-        tasks = [replace(whole, slices=(part,), only=group) for part, group in left]
-        return [self.run(one, state, connection)[0] for one in tasks]
+        return [self.run(_again(task, part, entry), state, connection)[0] for part, entry in left]
 
     def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
         metadata = self.sink.metadata
@@ -133,7 +134,7 @@ class Writing:
 
     def _run(self, task: WriteTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """As small records, where that is not known to be wrong; slices with others again, as what they are."""
-        small = can_be_small(task.encoding.columns) and not any(s.at in self._large for s in task.slices)
+        small = can_be_small(task.columns) and not any(s.at in self._large for s in task.slices)
         isolation = self.sink.spec.source.isolation
         results = run_job(self.spark, task, connection, group=group, isolation=isolation, small=small)
         large = tuple(r.slice for r in results if r.failure and r.failure.reason == LARGE_RECORD)
@@ -180,11 +181,20 @@ def keep_joined(results: list[SliceResult], bucket: Bucket) -> list[SliceResult]
 
 def abandon(results: list[SliceResult], bucket: Bucket) -> None:
     """What stays behind is invisible; it only costs storage."""
-    for entry in (o for r in results for o in r.objects):
+    for entry in (o for r in results for o in r.objects if o.upload_id):
         try:
-            bucket.abort_upload(entry.key, entry.upload_id)
+            bucket.named(entry.bucket).abort_upload(entry.key, entry.upload_id)
         except S3SinkError as error:
             logs.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
+
+
+def _again(task: WriteTask, part: Slice, entry: ObjectEntry) -> WriteTask:
+    task = replace(task.of(part.topic), slices=(part,), planned=(part,), only=entry.group, key=entry.key, routed={})
+    if entry.bucket:
+        destination = replace(task.destination, bucket=entry.bucket)
+        task = replace(task, destination=destination, other_bucket=entry.bucket)
+    task = replace(task, records_per_object=None, bytes_per_object=None)
+    return replace(task, skip_bad=True, max_bad=EVERY_BAD_RECORD)
 
 
 def _failed(part: Slice, error: JobFailed) -> SliceResult:

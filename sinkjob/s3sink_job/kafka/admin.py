@@ -83,7 +83,7 @@ class Admin:
         try:
             return self.jvm.java.util.regex.Pattern.compile(pattern)
         except IllegalArgumentException as error:
-            text = f"spec.source.topicPattern: Java does not take {pattern!r} as a regular expression"
+            text = f"topicPattern: Java does not take {pattern!r} as a regular expression"
             raise FinalError(f"{text}: {str(error).splitlines()[0]}", reason="TopicPattern") from None
 
     def describe(self, topics: Iterable[str]) -> dict[str, Topic | None]:

@@ -12,20 +12,22 @@ from typing import Any
 from s3sink_job.spec.problems import FieldError
 
 _ABSENT = object()
+SUPPLIED = "source.value.schema"
 
 
 @dataclass(frozen=True)
 class NotBuilt:
-    """Any value outside of `built` is refused, unless the format is the one it is built for."""
+    """Any value outside of `built` is refused, unless the format is one that it is built for."""
 
     path: str
     instead: str
     built: tuple[Any, ...] = ()
-    but_for: str = ""
+    but_for: tuple[str, ...] = ()
 
 
 _OMIT = "leave it out"
-_DEFAULT_LAYOUT = "leave it out: objects go to <prefix>/<topic>/<partition>/<offset>"
+_COLUMNS = ("Parquet", "Avro", "Orc", "Csv")
+_WITH_COLUMNS = "Parquet, Avro, Orc or Csv"
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.mode", "use Append", ("Append",)),
@@ -35,34 +37,13 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.source.key.schema", _OMIT, ("",)),
     NotBuilt("spec.source.value.format", "use Json, String or Bytes", ("Json", "String", "Bytes")),
     NotBuilt("spec.source.value.schemaRegistry", _OMIT),
-    NotBuilt("spec.source.value.schema", "use it with Parquet, or leave it out", ("",), but_for="Parquet"),
+    NotBuilt("spec.source.value.schema", f"use it with {_WITH_COLUMNS}, or leave it out", ("",), but_for=_COLUMNS),
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
     NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
-    NotBuilt("spec.layout.partitionBy", _DEFAULT_LAYOUT, ([{"type": "Topic"}, {"type": "Partition"}],)),
-    NotBuilt("spec.layout.hiveStyle", _DEFAULT_LAYOUT, (False,)),
-    NotBuilt("spec.layout.onMissingValue", _DEFAULT_LAYOUT, ("Default",)),
-    NotBuilt("spec.layout.objectName", _DEFAULT_LAYOUT, ("Offset",)),
-    NotBuilt("spec.layout.padding.offset", _DEFAULT_LAYOUT, (19,)),
-    NotBuilt("spec.layout.padding.partition", _DEFAULT_LAYOUT, (0,)),
-    NotBuilt("spec.layout.suffix", _DEFAULT_LAYOUT, ("",)),
-    NotBuilt("spec.layout.extension", "leave it out: it follows from format and codec", ("",)),
-    NotBuilt("spec.format.type", "set Parquet, Json or Text", ("Parquet", "Json", "Text")),
-    NotBuilt("spec.format.compression.codec", "use None, Gzip or Zstd", ("None", "Gzip", "Zstd"), but_for="Parquet"),
-    NotBuilt("spec.format.csv.header", _OMIT, (True,)),
-    NotBuilt("spec.format.csv.delimiter", _OMIT, (",",)),
-    NotBuilt("spec.format.csv.quote", _OMIT, ("Minimal",)),
-    NotBuilt("spec.format.columns.meta", "use None, Kafka or Quix", ("None", "Kafka", "Quix")),
-    NotBuilt("spec.format.columns.flatten", _OMIT, (False,)),
-    NotBuilt("spec.format.envelope.enabled", "use columns.meta: Kafka with Json", (False,)),
-    NotBuilt("spec.format.envelope.key", _OMIT, (True,)),
-    NotBuilt("spec.format.envelope.value", _OMIT, (True,)),
-    NotBuilt("spec.format.envelope.headers", _OMIT, (True,)),
-    NotBuilt("spec.format.envelope.metadata", _OMIT, (True,)),
+    NotBuilt("spec.layout.onMissingValue", "use Default or Fail", ("Default", "Fail")),
     NotBuilt("spec.format.schemaEvolution.mode", _OMIT, ("Backward",)),
     NotBuilt("spec.format.schemaEvolution.onChange", _OMIT, ("Merge",)),
-    NotBuilt("spec.nullValues", "use Write", ("Write",)),
     NotBuilt("spec.transform", "write the records as they are"),
-    NotBuilt("spec.routes", "use one S3Sink for each route", ([],)),
     NotBuilt("spec.errors.records", "use Fail or Skip", ("Fail", "Skip")),
     NotBuilt("spec.errors.deadLetter", "use errors.records: Fail or Skip"),
     NotBuilt("spec.errors.logRecords", _OMIT, (False,)),
@@ -73,11 +54,30 @@ def not_built(document: Mapping[str, Any]) -> Iterator[FieldError]:
     """An error for every field of the document that asks for what no code does yet."""
     kind = _value_at(document, "spec.format.type")
     for row in NOT_BUILT:
-        value = _value_at(document, row.path)
-        if row.but_for and row.but_for == ("Parquet" if kind is _ABSENT else kind):
-            continue
-        if value is not _ABSENT and value not in row.built:
-            yield FieldError(row.path, f"{_named(row, value)}not built yet; {row.instead}")
+        yield from _refused(row, row.path, _value_at(document, row.path), _kind(kind))
+    routes = _value_at(document, "spec.routes")
+    for index, route in enumerate(routes if isinstance(routes, list) else ()):
+        own = _value_at(route, "format.type")
+        for row in NOT_BUILT:
+            path = row.path.removeprefix("spec.")
+            yield from _refused(row, f"spec.routes[{index}].{path}", _value_at(route, path), _kind(kind, own))
+            if (
+                path == SUPPLIED
+                and own is not _ABSENT
+                and any(_refused(row, "", _value_at(document, row.path), str(own)))
+            ):
+                message = f"{own} with {SUPPLIED} is not built yet; use {_WITH_COLUMNS}"
+                yield FieldError(f"spec.routes[{index}].format.type", message)
+
+
+def _refused(row: NotBuilt, path: str, value: Any, kind: str) -> Iterator[FieldError]:
+    if value is not _ABSENT and value not in row.built and kind not in row.but_for:
+        yield FieldError(path, f"{_named(row, value)}not built yet; {row.instead}")
+
+
+def _kind(*kinds: Any) -> str:
+    """The last that is set; Parquet if none is."""
+    return next((str(kind) for kind in reversed(kinds) if kind is not _ABSENT), "Parquet")
 
 
 def _named(row: NotBuilt, value: Any) -> str:

@@ -41,6 +41,8 @@ NO_DELIMITERS = ('"', "\r", "\n", "\0")
 _COMPRESSED_UNLESS_TOLD = frozenset({"Parquet", "Avro", "Orc"})
 # These write values as they come: there is no column beside them.
 WITHOUT_COLUMNS: tuple[FormatType, ...] = ("Text", "Bytes")
+WITHOUT_ENVELOPE: tuple[FormatType, ...] = ("Csv", *WITHOUT_COLUMNS)
+FLATTEN_OF_WHAT = "is only for columns.meta Airbyte, whose data it lays out in columns"
 
 
 def _not_lzo(value: object) -> object:
@@ -105,6 +107,13 @@ class Columns:
     meta: MetaColumns = "None"
     flatten: bool = False
 
+    @field_validator("flatten")
+    @classmethod
+    def _flat_data_of_airbyte(cls, flatten: bool, info: ValidationInfo) -> bool:
+        if flatten and info.data.get("meta", "Airbyte") != "Airbyte":
+            raise Refusal(FLATTEN_OF_WHAT, show=False)
+        return flatten
+
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Envelope:
@@ -113,6 +122,38 @@ class Envelope:
     value: bool = True
     headers: bool = True
     metadata: bool = True
+
+    @property
+    def empty(self) -> bool:
+        return not (self.key or self.value or self.headers or self.metadata)
+
+
+def check_options(kind: FormatType, options: Csv | Parquet, at: tuple[str | int, ...] = ()) -> None:
+    """Refuses options of another format, unless they say what holds anyway; `at` leads to them."""
+    own = type(options).__name__
+    if kind != own and options != type(options)():
+        raise Refusal(f"is only for format.type {own}, and it is {kind}", at=at, show=False)
+
+
+def check_columns(kind: FormatType, columns: Columns, at: tuple[str | int, ...] = ()) -> None:
+    """Refuses columns beside values that stand alone; `at` leads to the columns."""
+    if kind in WITHOUT_COLUMNS and columns.meta != "None":
+        message = f"must be None, since {kind} writes values alone; use Json, got {columns.meta}"
+        raise Refusal(message, at=(*at, "meta"), show=False)
+
+
+def check_envelope(kind: FormatType, columns: Columns, envelope: Envelope, at: tuple[str | int, ...] = ()) -> None:
+    """Refuses an envelope where there is no place for one; `at` leads to it."""
+    if not envelope.enabled:
+        return
+    if kind in WITHOUT_ENVELOPE:
+        message = f"must be false, since {kind} holds no envelope; use Json, Parquet, Avro or Orc"
+        raise Refusal(message, at=(*at, "enabled"), show=False)
+    if columns.meta != "None":
+        message = f"must be false, since columns.meta is {columns.meta}; keep one of them"
+        raise Refusal(message, at=(*at, "enabled"), show=False)
+    if envelope.empty:
+        raise Refusal("must keep one of key, value, headers and metadata", at=(*at, "value"), show=False)
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -152,17 +193,20 @@ class Format:
     @field_validator("csv", "parquet")
     @classmethod
     def _options_of_the_format(cls, value: Csv | Parquet, info: ValidationInfo) -> Csv | Parquet:
-        kind = info.data.get("type")
-        own = type(value).__name__
-        if kind is not None and kind != own and value != type(value)():
-            raise Refusal(f"is only for format.type {own}, and it is {kind}", show=False)
+        if "type" in info.data:
+            check_options(info.data["type"], value)
         return value
 
     @field_validator("columns")
     @classmethod
     def _columns_of_the_format(cls, columns: Columns, info: ValidationInfo) -> Columns:
-        kind = info.data.get("type")
-        if kind in WITHOUT_COLUMNS and columns.meta != "None":
-            message = f"must be None, since {kind} writes values alone; use Json, got {columns.meta}"
-            raise Refusal(message, at=("meta",), show=False)
+        if "type" in info.data:
+            check_columns(info.data["type"], columns)
         return columns
+
+    @field_validator("envelope")
+    @classmethod
+    def _envelope_of_the_format(cls, envelope: Envelope, info: ValidationInfo) -> Envelope:
+        if "type" in info.data and "columns" in info.data:
+            check_envelope(info.data["type"], info.data["columns"], envelope)
+        return envelope

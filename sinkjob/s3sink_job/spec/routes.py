@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import fields, is_dataclass, replace
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
 from s3sink_job.spec.flush import Records
@@ -20,8 +21,23 @@ from s3sink_job.spec.format import (
 from s3sink_job.spec.layout import Digits, ObjectNameStyle, OnMissingValue, PartitionBy
 from s3sink_job.spec.model import CONFIG
 from s3sink_job.spec.quantities import Duration, Size
-from s3sink_job.spec.source import Topics
-from s3sink_job.spec.texts import Bucket, FileNamePart, Prefix
+from s3sink_job.spec.source import Topics, topics_or_pattern
+from s3sink_job.spec.texts import Bucket, FileNamePart, Prefix, Regex
+
+T = TypeVar("T")
+
+
+def over(base: T, own: Any) -> T:
+    """The base with every field that is set replaced, section by section."""
+    if own is None:
+        return base
+    changes = {}
+    for field in fields(own):
+        value, before = getattr(own, field.name), getattr(base, field.name)
+        if value is not None:
+            inherits = is_dataclass(before) and type(before) is not type(value)
+            changes[field.name] = over(before, value) if inherits else value
+    return replace(base, **changes)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -104,8 +120,14 @@ class RouteFlush:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Route:
-    topics: Annotated[Topics, Field(min_length=1, max_length=250)]
+    topic_pattern: Regex | None = None
+    topics: Annotated[Topics, Field(max_length=250, validate_default=True)] = ()
     destination: RouteDestination | None = None
     layout: RouteLayout | None = None
     format: RouteFormat | None = None
     flush: RouteFlush | None = None
+
+    @field_validator("topics")
+    @classmethod
+    def _topics_or_pattern(cls, topics: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return topics_or_pattern(topics, info)

@@ -12,11 +12,21 @@ from pydantic.dataclasses import dataclass
 from s3sink_job.spec.destination import Destination
 from s3sink_job.spec.errors import Errors
 from s3sink_job.spec.flush import Flush
-from s3sink_job.spec.format import WITHOUT_COLUMNS, Format, check_codec
-from s3sink_job.spec.layout import Layout
+from s3sink_job.spec.format import (
+    FLATTEN_OF_WHAT,
+    Columns,
+    Csv,
+    Format,
+    Parquet,
+    check_codec,
+    check_columns,
+    check_envelope,
+    check_options,
+)
+from s3sink_job.spec.layout import Layout, check_folders, check_paths, check_single
 from s3sink_job.spec.model import CONFIG, LENIENT
 from s3sink_job.spec.problems import Refusal
-from s3sink_job.spec.routes import Route
+from s3sink_job.spec.routes import Route, over
 from s3sink_job.spec.schedule import Schedule
 from s3sink_job.spec.source import FromEarliest, Source, StartingOffsets
 from s3sink_job.spec.spark import Spark
@@ -124,6 +134,39 @@ class Spec:
 
     @field_validator("routes")
     @classmethod
+    def _routes_of_our_topics(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
+        source: Source | None = info.data.get("source")
+        if source is None or not source.topics:
+            return routes
+        known = frozenset(source.topics)
+        for index, route in enumerate(routes):
+            for place, topic in enumerate(route.topics):
+                if topic not in known:
+                    message = f"{topic} is not among spec.source.topics"
+                    raise Refusal(message, at=(index, "topics", place), show=False)
+        return routes
+
+    @field_validator("routes")
+    @classmethod
+    def _routes_apart_from_the_state(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
+        source, destination = info.data.get("source"), info.data.get("destination")
+        if source is None or destination is None:
+            return routes
+        state: str = destination.state_prefix
+        folder = state.split("/", maxsplit=1)[0]
+        for index, route in enumerate(routes):
+            prefix = route.destination.prefix if route.destination else None
+            at = (index, "destination", "prefix")
+            if prefix and (f"{prefix}/".startswith(f"{state}/") or f"{state}/".startswith(f"{prefix}/")):
+                message = f'must lie apart from statePrefix "{state}", which belongs to the sink, got "{prefix}"'
+                raise Refusal(message, at=at, show=False)
+            if prefix == "" and folder in source.topics:
+                message = f"must not be empty, since the topic {folder} would share its folder with statePrefix"
+                raise Refusal(message, at=at, show=False)
+        return routes
+
+    @field_validator("routes")
+    @classmethod
     def _formats_of_routes(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
         """What a route leaves out it inherits, and that has to fit, too."""
         format: Format | None = info.data.get("format")
@@ -133,10 +176,46 @@ class Spec:
             kind, at = own.type or format.type, (index, "format")
             if compression := own.compression or format.compression:
                 check_codec(kind, compression, (*at, "compression"))
+            check_options(kind, over(Csv(), own.csv), (*at, "csv"))
+            check_options(kind, over(Parquet(), own.parquet), (*at, "parquet"))
             meta = (own.columns and own.columns.meta) or format.columns.meta
-            if kind in WITHOUT_COLUMNS and meta != "None":
-                message = f"must be None, since {kind} writes values alone; use Json, got {meta}"
-                raise Refusal(message, at=(*at, "columns", "meta"), show=False)
+            flatten = own.columns.flatten if own.columns and own.columns.flatten is not None else format.columns.flatten
+            if flatten and meta != "Airbyte":
+                raise Refusal(FLATTEN_OF_WHAT, at=(*at, "columns", "flatten"), show=False)
+            columns = Columns(meta=meta, flatten=flatten)
+            check_columns(kind, columns, (*at, "columns"))
+            check_envelope(kind, columns, over(format.envelope, own.envelope), (*at, "envelope"))
+        return routes
+
+    @field_validator("format")
+    @classmethod
+    def _layout_of_the_format(cls, format: Format, info: ValidationInfo) -> Format:
+        layout: Layout | None = info.data.get("layout")
+        if layout is not None and format.type == "Bytes":
+            check_single(layout.partition_by, layout.object_name, ("..", "layout"))
+        return format
+
+    @field_validator("layout")
+    @classmethod
+    def _layout_of_the_records(cls, layout: Layout, info: ValidationInfo) -> Layout:
+        source: Source | None = info.data.get("source")
+        check_folders(layout.partition_by, hive=layout.hive_style, at=())
+        if source is not None:
+            check_paths(layout.partition_by, source.key.format, source.value.format, ())
+        return layout
+
+    @field_validator("routes")
+    @classmethod
+    def _layouts_of_routes(cls, routes: tuple[Route, ...], info: ValidationInfo) -> tuple[Route, ...]:
+        source, layout, format = (info.data.get(name) for name in ("source", "layout", "format"))
+        if source is None or layout is None or format is None:
+            return routes
+        for index, route in enumerate(routes):
+            own, at = over(layout, route.layout), (index, "layout")
+            check_folders(own.partition_by, hive=own.hive_style, at=at)
+            check_paths(own.partition_by, source.key.format, source.value.format, at)
+            if ((route.format and route.format.type) or format.type) == "Bytes":
+                check_single(own.partition_by, own.object_name, at)
         return routes
 
     @field_validator("errors")

@@ -120,6 +120,16 @@ class Value(_Decoding):
     format: RecordFormat = "Json"
 
 
+def topics_or_pattern(topics: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    if "topic_pattern" not in info.data:
+        return topics
+    if topics and info.data["topic_pattern"] is not None:
+        raise Refusal("must not be set beside topicPattern; keep one of them", show=False)
+    if not topics and info.data["topic_pattern"] is None:
+        raise Refusal("must name at least one topic, unless topicPattern is set", show=False)
+    return topics
+
+
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Source:
     bootstrap_servers: Servers
@@ -138,13 +148,7 @@ class Source:
     @field_validator("topics")
     @classmethod
     def _topics_or_pattern(cls, topics: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        if "topic_pattern" not in info.data:
-            return topics
-        if topics and info.data["topic_pattern"] is not None:
-            raise Refusal("must not be set beside topicPattern; keep one of them", show=False)
-        if not topics and info.data["topic_pattern"] is None:
-            raise Refusal("must name at least one topic, unless topicPattern is set", show=False)
-        return topics
+        return topics_or_pattern(topics, info)
 
     @field_validator("starting_offsets")
     @classmethod

@@ -90,10 +90,9 @@ def _follow(parts: Location, at: Iterable[str | int]) -> Location:
 
 def _unknown_field(place: Place) -> str:
     name = str(place.parts[-1])
-    for variant in place.variants:
-        if variant is not place.owner and name in fields(variant):
-            discriminator, wanted = tag(variant)
-            return f"is only for {discriminator}: {wanted}, and {discriminator} is {tag(place.owner)[1]}"
+    if having := [tag(variant)[1] for variant in place.variants if name in fields(variant)]:
+        discriminator, given = tag(place.owner)
+        return f"is only for {discriminator}: {', '.join(having)}, and {discriminator} is {given}"
     return f"unknown field{_near(name, tuple(fields(place.owner)))}"
 
 

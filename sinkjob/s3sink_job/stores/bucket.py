@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,6 +54,10 @@ class Bucket:
     data: dict[str, Any] = field(default_factory=dict)
     """Storage class and tags: for data objects only, the state must stay at hand."""
     on_retry: Callable[[str], None] = lambda what: None
+
+    def named(self, name: str) -> Bucket:
+        """Another bucket of the same store; this one for no name."""
+        return replace(self, name=name) if name else self
 
     def ask(self, operation: str, key: str, call: Callable[[], T], *, retry: bool = True) -> T:
         what = f"{operation} s3://{self.name}/{key}"
@@ -154,20 +158,38 @@ class Bucket:
     def delete(self, key: str) -> None:
         self.ask("DeleteObject", key, lambda: self.client.delete_object(Bucket=self.name, Key=key))
 
-    def create_upload(self, key: str, metadata: dict[str, str], content_type: str) -> str:
+    def put_data(
+        self,
+        key: str,
+        body: bytes,
+        metadata: dict[str, str],
+        content_type: str,
+        content_encoding: str = "",
+        *,
+        if_absent: bool = True,
+    ) -> None:
+        """Writes a whole data object at once. Raises PreconditionFailed if it is there and must not be."""
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
+        described = self._described(metadata, content_type, content_encoding)
+        self.ask(
+            "PutObject",
+            key,
+            lambda: self.client.put_object(Bucket=self.name, Key=key, Body=body, **described, **condition),
+        )
+
+    def create_upload(self, key: str, metadata: dict[str, str], content_type: str, content_encoding: str = "") -> str:
+        described = self._described(metadata, content_type, content_encoding)
         answer = self.ask(
             "CreateMultipartUpload",
             key,
-            lambda: self.client.create_multipart_upload(
-                Bucket=self.name,
-                Key=key,
-                Metadata=metadata,
-                ContentType=content_type,
-                **self.encryption,
-                **self.data,
-            ),
+            lambda: self.client.create_multipart_upload(Bucket=self.name, Key=key, **described),
         )
         return answer["UploadId"]
+
+    def _described(self, metadata: dict[str, str], content_type: str, content_encoding: str) -> dict[str, Any]:
+        """What a data object is told beside its content."""
+        coding = {"ContentEncoding": content_encoding} if content_encoding else {}
+        return {"Metadata": metadata, "ContentType": content_type, **coding, **self.encryption, **self.data}
 
     def upload_part(self, key: str, upload_id: str, number: int, body: bytes | memoryview) -> str:
         answer = self.ask(

@@ -24,6 +24,7 @@ class Upload:
     metadata: dict[str, str]
     content_type: str
     part_size: int
+    content_encoding: str = ""
     upload_id: str = ""
     size: int = 0
     _etags: list[str] = field(default_factory=list)
@@ -82,7 +83,9 @@ class Upload:
         *whole, last = pieces or [b""]
         cut = len(last) - (self._on_disk + self.held - count)
         if not self.upload_id:
-            self.upload_id = self.bucket.create_upload(self.key, self.metadata, self.content_type)
+            self.upload_id = self.bucket.create_upload(
+                *(self.key, self.metadata, self.content_type, self.content_encoding)
+            )
         with memoryview(last) as view:
             body = b"".join((*whole, view[:cut]))
         self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))

@@ -1,0 +1,111 @@
+"""Rows of many groups on their way to their objects, however many groups there are.
+
+Writers of a thousand objects would hold a thousand half-filled row groups and compressors. So the rows wait here as
+they are, in memory and then in spill files, each file in order of groups, and are given back group by group: one
+writer is open at a time, and gets all of its rows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from s3sink_job.spill import Spill
+
+Group = tuple[str, ...]
+OFFSET = "s3sink.offset"
+MOST_STAGED = 48 * 2**20
+"""Bytes of rows in memory. To put them in order takes as much again for a moment."""
+FILES = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of one group, in order; the offsets are those of the records they were made of."""
+
+    rows: pa.RecordBatch
+    offsets: pa.Array
+
+
+@dataclass
+class Run:
+    """Rows of one schema, of every group together, in a file: the numbers of its batches by group."""
+
+    path: Path
+    batches: dict[int, int]
+
+
+@dataclass
+class Stage:
+    spill: Spill
+    most: int
+    held: int = 0
+    _codes: dict[Group, int] = field(default_factory=dict)
+    _rows: list[pa.RecordBatch] = field(default_factory=list)
+    _row_codes: list[np.ndarray] = field(default_factory=list)
+    _runs: list[Run] = field(default_factory=list)
+
+    def add(self, rows: pa.RecordBatch, offsets: pa.Array, keys: list[Group], codes: pa.Array) -> None:
+        """`codes` has the place in `keys` of each row's group."""
+        rows = rows.append_column(OFFSET, offsets)
+        if self._rows and not self._rows[0].schema.equals(rows.schema):
+            self._spill()
+        known = [self._codes.setdefault(key, len(self._codes)) for key in keys]
+        self._rows.append(rows)
+        self._row_codes.append(np.array(known, np.int64)[codes.to_numpy()])
+        self.held += rows.nbytes
+        if self.held > self.most:
+            self._spill()
+
+    def drain(self) -> Iterator[tuple[Group, Iterator[Piece]]]:
+        """Gives everything back, group by group, in the order in which the groups came."""
+        last, bounds = self._sorted()
+        readers = [(pa.ipc.open_file(pa.memory_map(str(run.path))), run.batches) for run in self._runs]
+        try:
+            for group, code in self._codes.items():
+                found = [reader.get_batch(batches[code]) for reader, batches in readers if code in batches]
+                if last is not None and code in bounds:
+                    start, count = bounds[code]
+                    found.append(last.slice(start, count))
+                yield group, map(_piece, found)
+        finally:
+            del readers
+            for run in self._runs:
+                self.spill.remove(run.path)
+        self._codes, self._runs = {}, []
+
+    def _sorted(self) -> tuple[pa.RecordBatch | None, dict[int, tuple[int, int]]]:
+        """What is in memory in order of groups, and where each begins, with its length."""
+        if not self._rows:
+            return None, {}
+        codes = np.concatenate(self._row_codes)
+        rows = pa.concat_batches(self._rows).take(pa.array(np.argsort(codes, kind="stable")))
+        self._rows, self._row_codes, self.held = [], [], 0
+        found, counts = np.unique(codes, return_counts=True)
+        starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        return rows, {int(c): (int(s), int(n)) for c, s, n in zip(found, starts, counts, strict=True)}
+
+    def _spill(self) -> None:
+        rows, bounds = self._sorted()
+        if rows is None:
+            return
+        run = Run(self.spill.new_file(), {code: number for number, code in enumerate(bounds)})
+        # Listed first: whatever fails from here on, the file is known.
+        self._runs.append(run)
+        with self.spill.writing(), pa.OSFile(str(run.path), "wb") as file:
+            with pa.ipc.new_file(file, rows.schema, options=FILES) as writer:
+                for start, count in bounds.values():
+                    writer.write_batch(rows.slice(start, count))
+            size = file.tell()
+        self.spill.grew(run.path, size)
+        del rows
+        pa.default_memory_pool().release_unused()
+
+
+def _piece(rows: pa.RecordBatch) -> Piece:
+    place = rows.schema.get_field_index(OFFSET)
+    return Piece(rows.remove_column(place), rows.column(place))
