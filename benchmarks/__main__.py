@@ -12,10 +12,12 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.bench import Bench, Round
-from benchmarks.cases import CASES, LIMIT, WARM_UP, Case
+from benchmarks.cases import CASES, LIMIT, MANY, REFERENCE, SHAPES, WARM_UP, Case
 from benchmarks.runner import ChildFailed
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.s3 import Versitygw
+
+MANY_RECORDS = 500_000
 
 
 def options() -> argparse.Namespace:
@@ -26,6 +28,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--case", action="append", choices=list(CASES), help="only these, and the limit")
     parser.add_argument("--flushes", type=int, default=200, help="small flushes in a row; 0: none")
     parser.add_argument("--backlog", type=int, default=0, help="also drain a topic of so many records, once")
+    parser.add_argument("--shapes", type=int, default=2_000_000, help="records for other formats and layouts; 0: none")
     parser.add_argument("--cores", type=int, default=2, help="spark.driver.cores of the sinks")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
     return parser.parse_args()
@@ -45,14 +48,20 @@ def main() -> int:
             cases, bench.topic("events", chosen.records), chosen.records, chosen.warm_up, chosen.rounds
         )
         report.show(console, rounds, chosen.records)
+        shapes: dict[str, Round] = {}
+        if chosen.shapes:
+            topic = bench.topic("shapes", chosen.shapes)
+            shapes = bench.turns(SHAPES.values(), topic, chosen.shapes, chosen.warm_up, chosen.rounds)
+            report.show(console, shapes, chosen.shapes, REFERENCE)
+            shapes[MANY.name] = bench.many(MANY, MANY_RECORDS)
         small = bench.small(chosen.flushes) if chosen.flushes else None
         backlog: dict[str, Round] = {}
         if chosen.backlog:
             sinks = [case for case in cases if case.kind == "drain"]
             backlog = bench.turns(sinks, bench.topic("backlog", chosen.backlog), chosen.backlog, chosen.warm_up, 1)
-    found = report.goals(rounds, small, backlog)
+    found = report.goals(rounds, shapes, small, backlog)
     report.show_goals(console, found)
-    report.write(rounds, small, backlog)
+    report.write(rounds, shapes, small, backlog)
     console.print(f"written: {report.RESULTS}, {report.DETAILS}")
     return 1 if chosen.strict and not all(goal.met for goal in found) else 0
 

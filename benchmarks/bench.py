@@ -80,6 +80,16 @@ class Bench:
         self.console.print(f"topic {name}: {records:,} records in {PARTITIONS} partitions")
         return name
 
+    def many(self, case: Case, records: int) -> Round:
+        """One drain of a topic whose records have thousands of partition values in any order."""
+        topic = "stores"
+        create(self.kafka, topic)
+        Filler(self.kafka, Events(stores=True)).add(topic, records // PARTITIONS)
+        with contextlib.ExitStack() as stack:
+            found = self._round(self._started(stack, case), topic, records)
+        self.console.print(f"{case.name}: {found.seconds:,.0f} s, {found.peak_mib:,.0f} MiB")
+        return found
+
     def turns(self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
         """Each case in a process of its own; they take turns, so that a busy minute is shared by all."""
         measured: dict[str, list[Round]] = {case.name: [] for case in cases}

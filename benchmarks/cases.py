@@ -30,6 +30,8 @@ class Case:
     kind: str
     format: dict[str, Any]
     flush: dict[str, Any] = field(default_factory=lambda: {"interval": "1h"})
+    layout: dict[str, Any] = field(default_factory=dict)
+    memory: str = "2Gi"
 
     def refusal(self) -> str:
         """Why the product does not take it, in its own words; empty if it does."""
@@ -40,7 +42,30 @@ class Case:
         return ""
 
 
+def _by(item: dict[str, Any]) -> dict[str, Any]:
+    return {"partitionBy": [{"type": "Topic"}, item], "hiveStyle": True}
+
+
 CASES = {name: Case(name, KINDS.get(name, "drain"), format) for name, format in FORMATS.items()}
+_BY_FIELD = {"type": "Field", "path": ["customer", "country"]}
+_BY_HOUR = {"type": "Time", "source": "Record", "format": "'hour='yyyy-MM-dd-HH"}
+REFERENCE = "parquet"
+SHAPES = {
+    case.name: case
+    for case in (
+        Case(REFERENCE, "drain", FORMATS[COLUMNS]),
+        Case("parquet-by-field", "drain", FORMATS[COLUMNS], layout=_by(_BY_FIELD)),
+        Case("parquet-by-hour", "drain", FORMATS[COLUMNS], layout=_by(_BY_HOUR)),
+        Case("avro", "drain", {"type": "Avro", "compression": {"codec": "Zstd"}}),
+        Case("csv", "drain", {"type": "Csv"}),
+        Case("json-gzip", "drain", {"type": "Json", "compression": {"codec": "Gzip"}}),
+    )
+}
+"""What the same records cost as other files and in other folders, beside Parquet in its own."""
+MANY = Case(
+    "parquet-2000-values", "drain", FORMATS[COLUMNS], layout=_by({"type": "Field", "path": ["store"]}), memory="4Gi"
+)
+"""As many partition values as a slice may meet. A quarter of the memory is the JVM's heap."""
 # Due as soon as the records of one flush are there.
 SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records": 1000})
 
@@ -56,10 +81,11 @@ def document(case: Case, *, bootstrap: str, endpoint: str, cores: int) -> dict[s
             "source": {"bootstrapServers": bootstrap, "topics": ["bench"]},
             "destination": {**destination, "credentials": {"secretRef": {"name": SECRET}}},
             "format": case.format,
+            "layout": case.layout,
             "flush": case.flush,
             # A failure is to be seen at once; time spent on waiting and trying again measures nothing.
             "errors": {"retries": {"max": 0}},
-            "spark": {"driver": {"cores": cores}},
+            "spark": {"driver": {"cores": cores, "memory": case.memory}},
         },
     }
 

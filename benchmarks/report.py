@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import MIB, Round, SmallFlushes
-from benchmarks.cases import COLUMNS, LIMIT, LINES
+from benchmarks.cases import COLUMNS, LIMIT, LINES, MANY, REFERENCE
 
 HERE = Path(__file__).parent
 RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
 RATIOS = {LINES: 0.50, COLUMNS: 0.25}
 PEAK_MIB = 1.3e9 / MIB
+SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
+MANY_MIB = 2e9 / MIB
 SMALL_SECONDS = 0.6
 GROWTH = 0.10
 """What counts as flat: a heap breathes."""
@@ -41,22 +43,34 @@ class Goal:
         return self.value >= self.limit if self.at_least else self.value < self.limit
 
 
-def results(rounds: Mapping[str, Round]) -> list[dict[str, Any]]:
-    limit = rounds[LIMIT].per_cpu_second
+def results(rounds: Mapping[str, Round], reference: str = LIMIT) -> list[dict[str, Any]]:
+    limit = rounds[reference].per_cpu_second
     return [
         {
             "case": name,
             "records_per_s": round(found.per_second),
             "records_per_cpu_s": round(found.per_cpu_second),
             "peak_mib": round(found.peak_mib),
-            "ratio_to_limit": round(found.per_cpu_second / limit, 3),
+            f"ratio_to_{reference.partition('-')[0]}": round(found.per_cpu_second / limit, 3),
         }
         for name, found in rounds.items()
     ]
 
 
-def goals(rounds: Mapping[str, Round], small: SmallFlushes | None, backlog: Mapping[str, Round]) -> list[Goal]:
+def goals(
+    rounds: Mapping[str, Round],
+    shapes: Mapping[str, Round],
+    small: SmallFlushes | None,
+    backlog: Mapping[str, Round],
+) -> list[Goal]:
     found: list[Goal] = []
+    for name, ratio in SHAPE_RATIOS.items():
+        if name in shapes:
+            value = shapes[name].per_cpu_second / shapes[REFERENCE].per_cpu_second
+            found.append(Goal(f"{name}: ratio to {REFERENCE}", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))
+    if MANY.name in shapes:
+        peak = shapes[MANY.name].peak_mib
+        found.append(Goal(f"{MANY.name}: peak memory", peak, MANY_MIB, False, _below(peak, MANY_MIB, "MiB")))
     limit = rounds[LIMIT].per_cpu_second
     for name, ratio in RATIOS.items():
         if name in rounds:
@@ -79,15 +93,15 @@ def _below(value: float, limit: float, unit: str) -> str:
     return f"{value:,.0f}, below {limit:,.0f} {unit}"
 
 
-def show(console: Console, rounds: Mapping[str, Round], records: int) -> None:
+def show(console: Console, rounds: Mapping[str, Round], records: int, reference: str = LIMIT) -> None:
     table = Table(title=f"{records:,} records", title_justify="left")
     table.add_column("case")
-    for heading in ("records/s", "per CPU-s", "CPU µs each", "peak MiB", "ratio to limit"):
+    for heading in ("records/s", "per CPU-s", "CPU µs each", "peak MiB", f"ratio to {reference.partition('-')[0]}"):
         table.add_column(heading, justify="right")
-    for line in results(rounds):
+    for line in results(rounds, reference):
         cost = f"{1e6 / line['records_per_cpu_s']:.2f}"
         speed = (f"{line['records_per_s']:,}", f"{line['records_per_cpu_s']:,}", cost)
-        table.add_row(line["case"], *speed, f"{line['peak_mib']:,}", f"{line['ratio_to_limit']:.2f}")
+        table.add_row(line["case"], *speed, f"{line['peak_mib']:,}", f"{list(line.values())[-1]:.2f}")
     console.print(table)
 
 
@@ -100,12 +114,19 @@ def show_goals(console: Console, found: list[Goal]) -> None:
     console.print(table)
 
 
-def write(rounds: Mapping[str, Round], small: SmallFlushes | None, backlog: Mapping[str, Round]) -> None:
-    RESULTS.write_text(json.dumps(results(rounds), indent=2) + "\n")
+def write(
+    rounds: Mapping[str, Round],
+    shapes: Mapping[str, Round],
+    small: SmallFlushes | None,
+    backlog: Mapping[str, Round],
+) -> None:
+    lines = [*results(rounds), *(results(shapes, REFERENCE) if shapes else [])]
+    RESULTS.write_text(json.dumps(lines, indent=2) + "\n")
     details = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "processor": _processor(), "system": platform.platform()},
         "cases": {name: asdict(found) for name, found in rounds.items()},
+        "shapes": {name: asdict(found) for name, found in shapes.items()},
         "small_flush": None if small is None else {**asdict(small), "growth": small.growth},
         "backlog": {name: asdict(found) for name, found in backlog.items()},
     }

@@ -18,7 +18,14 @@ from e2e.parts.processes import PartFailed
 PARTITIONS = 4
 STOCK = 100_000
 KEPT = {"retention.ms": "-1"}
-COUNTRIES = ("AT", "CH", "DE", "DK", "ES", "FR", "IT", "NL", "PL", "SE")
+COUNTRIES = (
+    *("AT", "BE", "BG", "CH", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GB", "GR", "HR", "HU", "IE"),
+    *("IS", "IT", "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK", "TR", "UA"),
+    *("US", "CA", "MX", "BR", "AR", "CL", "CO", "PE", "JP", "KR", "IN", "AU", "NZ", "ZA", "EG", "MA"),
+)
+"""50 of them: the values that objects are partitioned by."""
+STORES = 2_000
+"""In topics that have them, as many as a slice has objects open at once."""
 KINDS = ("view", "search", "basket_add", "basket_remove", "checkout", "refund")
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "inlet", "juniper", "knoll", "lagoon")
 PATIENCE = 60.0
@@ -27,9 +34,9 @@ PATIENCE = 60.0
 class Events:
     """An endless supply of values; the same for the same seed."""
 
-    def __init__(self, seed: int = 7, stock: int = STOCK) -> None:
+    def __init__(self, seed: int = 7, stock: int = STOCK, *, stores: bool = False) -> None:
         chance = random.Random(seed)
-        self._tails = [_tail(chance) for _ in range(stock)]
+        self._tails = [_tail(chance, {"store": chance.randrange(STORES)} if stores else {}) for _ in range(stock)]
 
     def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
         """Numbers rise within a partition, and no two partitions share one."""
@@ -49,8 +56,9 @@ class Events:
             )
 
 
-def _tail(chance: random.Random) -> bytes:
+def _tail(chance: random.Random, more: dict[str, int]) -> bytes:
     fields = {
+        **more,
         "kind": chance.choice(KINDS),
         "session": f"{chance.getrandbits(64):016x}",
         "customer": {"id": chance.randrange(2_000_000), "country": chance.choice(COUNTRIES)},
