@@ -25,6 +25,17 @@ AMOUNTS = [*(0, 1, -1, 5.0, 2**62, 2**70, "0", "1", "1.5", "0.001k", "1.1Gi", "1
 AMOUNTS += [
     *("5Gi", "1Ei", "1.001Ei", "9Ei", "99999999999Ei", "1e3", "100m", "-1Mi", " 1Mi", "07Mi", "9" * 64, "9" * 65)
 ]
+PATTERNS = [*("'year='yyyy", "'year=yyyy", "''", "'", "", "y" * 256, "x" * 256, "x" * 257, "year", "yyyy-MM-dd HH:mm")]
+PATTERNS += [
+    *("'a''b'yyyy", "''yyyy''MM", "yyyy'T'", "y" * 9, "y" * 10, "yyyyyyyyy''yyyyyyyyy", "'yyyyyyyyyy'", "aa", "a")
+]
+PATTERNS += [
+    *("DDD", "DDDD", "MMMMM", "MMMMMM", "ww", "www", "S" * 9, "S" * 10, "[yyyy]", "'[{#'", "yyyy#", "{", "é日")
+]
+PATTERNS += [
+    *("/yyyy", "yyyy/", "yyyy//MM", "yyyy/MM", "'/'", "'a/'/yyyy", "'a/'yyyy", "yyyy/''/MM", "yyyy/'/'MM", "z")
+]
+PATTERNS += [*("'/a'", "'a/'", "yyyy/'", "''/''", "yyyy/'''/'MM", "'a'/'b'", " ", "yyyy/ /MM", "1/2")]
 DURATIONS = [
     *("0s", "1ms", "0.5ms", "0.001s", "0.0001s", "1h30m", "1.5h", "1d", "5", "", "-1s", "1h 1m", "1m1h", "9" * 64)
 ]
@@ -134,6 +145,16 @@ ITEMS: list[Any] = [
     [{"type": "Topic"}, {"type": "Partition"}],
     [{"type": "Topic"}, {"type": "Topic"}],
     [{"type": "Topic", "path": ["a"]}],
+    *(
+        [item | {"as": "x"}]
+        for item in (
+            {"type": "Topic"},
+            {"type": "Partition"},
+            {"type": "Key"},
+            {"type": "Header", "name": "a"},
+            _TIME,
+        )
+    ),
     [{"type": "Topic", "name": "a"}],
     [{"type": "Partition", "timezone": "UTC"}],
     [{"type": "topic"}],
@@ -165,12 +186,32 @@ ITEMS: list[Any] = [
     [_TIME | {"source": "Field", "path": ["a"]}],
     [_TIME | {"path": ["a"]}],
     [_TIME | {"source": "Clock"}],
-    *([_TIME | {"format": text}] for text in ("'year='yyyy", "'year=yyyy", "''", "'", "", "x" * 256, "x" * 257)),
+    *([_TIME | {"format": text}] for text in PATTERNS),
+    [_TIME | {"source": "Wallclock"}],
     *([_TIME | {"timezone": text}] for text in ("UTC", "Europe/Berlin", "", "a b", "x" * 64, "x" * 65, "Etc/GMT+1")),
     *([_TIME | {"locale": text}] for text in ("en", "en_US", "e", "en-", "de-DE-x", "x" * 9, "en_" + "a" * 62)),
     [{"type": "Header", "name": str(n)} for n in range(12)],
     [{"type": "Header", "name": str(n)} for n in range(13)],
 ]
+_ALIKE = [{"type": "Key", "as": "a"}, {"type": "Header", "name": "a"}]
+LAYOUTS: list[Any] = [
+    {"hiveStyle": hive, "partitionBy": items}
+    for hive in (True, False)
+    for items in (
+        _ALIKE,
+        [{"type": "Topic"}, {"type": "Partition"}, {"type": "Key"}],
+        [{"type": "Topic", "as": "partition"}, {"type": "Partition"}],
+        [{"type": "Topic", "as": "a"}, {"type": "Partition", "as": "a"}],
+        [{"type": "Key", "as": "b"}, {"type": "Field", "path": ["a", "b"]}],
+        [{"type": "Header", "name": "key"}, {"type": "Key"}],
+        [{"type": "Field", "path": ["b", "a"]}, {"type": "Field", "path": ["a"]}],
+        [{"type": "Field", "path": ["a", "b"]}, {"type": "Field", "path": ["a"]}],
+        [_TIME, _TIME | {"format": "MM"}],
+        [_TIME | {"format": "'year='yyyy"}, {"type": "Topic", "as": "year"}],
+        [_TIME | {"format": "'a='yyyy/'a='MM"}],
+    )
+]
+LAYOUTS += [{"hiveStyle": True}, {"objectName": "Upload"}]
 ENCRYPTIONS: list[Any] = [
     {},
     {"type": "AES256"},
@@ -211,6 +252,47 @@ FORMATS += [
 ]
 FORMATS += [{"type": "Json", "parquet": {"dictionary": flag}} for flag in (True, False)]
 FORMATS += [{"type": kind, "columns": {"meta": meta}} for kind in ("Text", "Bytes", "Csv") for meta in ("None", "Quix")]
+FORMATS += [{"type": "Json", "columns": {"flatten": flatten}} for flatten in (True, False)]
+FORMATS += [
+    {"type": kind, "columns": {"meta": meta, "flatten": True}}
+    for kind in ("Json", "Text")
+    for meta in ("None", "Kafka", "Airbyte")
+]
+FORMATS += [{"type": kind, "envelope": {"enabled": flag}} for kind in CODECS for flag in (True, False)]
+_NO_PART: dict[str, Any] = dict.fromkeys(("key", "value", "headers", "metadata"), False)
+FORMATS += [{"type": "Json", "envelope": _NO_PART | {"enabled": flag}} for flag in (True, False)]
+FORMATS += [{"type": "Json", "envelope": _NO_PART | {"enabled": True, part: True}} for part in _NO_PART]
+FORMATS += [
+    {"type": "Json", "columns": {"meta": meta}, "envelope": {"enabled": flag}}
+    for meta in ("None", "Airbyte")
+    for flag in (True, False)
+]
+_FORMATS_OF_ROUTES: list[Any] = [
+    {},
+    {"csv": {"header": False}},
+    {"csv": {"header": True, "delimiter": ",", "quote": "Minimal"}},
+    {"parquet": {"rowGroupBytes": "64Mi"}},
+    {"parquet": {"rowGroupBytes": "65536Ki"}},
+    {"parquet": {"rowGroupBytes": "1Mi"}},
+    {"columns": {"meta": "Kafka"}},
+    {"columns": {"meta": "None"}},
+    {"columns": {"flatten": False}},
+    {"columns": {"flatten": True}},
+    {"columns": {"meta": "Airbyte"}},
+    {"envelope": {"enabled": True}},
+    {"envelope": {"enabled": False}},
+    {"envelope": {"value": False}},
+    {"compression": {"codec": "Snappy"}},
+    {"compression": {"codec": "Zstd", "level": 3}},
+    *({"type": kind} for kind in CODECS),
+]
+_FORMATS_OF_SINKS: list[Any] = [
+    {"type": "Csv", "csv": {"header": False}},
+    {"type": "Parquet", "parquet": {"dictionary": False}, "compression": {"codec": "Zstd", "level": 3}},
+    {"type": "Json", "columns": {"meta": "Airbyte", "flatten": True}},
+    {"type": "Avro", "envelope": {"enabled": True, "key": False, "headers": False, "metadata": False}},
+    {"type": "Bytes"},
+]
 ROUTES: list[Any] = [
     [],
     [{}],
@@ -225,7 +307,13 @@ ROUTES: list[Any] = [
     *([{"topics": ["a"], "format": form}] for form in FORMATS),
     *([{"topics": ["a"], "format": {"compression": {"codec": codec}}}] for codec in ("Snappy", "Bzip2")),
     *([{"topics": ["a"], "format": {"columns": {"meta": "Kafka"}, "type": kind}}] for kind in ("Text", "Json")),
-    *([{"topics": ["a"], "layout": {"partitionBy": items}}] for items in ITEMS[:12]),
+    *([{"topics": ["a"], "layout": {"partitionBy": items}}] for items in ITEMS[:17]),
+    *([{"topics": ["a"], "layout": layout}] for layout in LAYOUTS),
+    *([{"topics": ["a"], "layout": {"partitionBy": [_TIME | {"format": text}]}}] for text in PATTERNS),
+    *([{"topicPattern": pattern}] for pattern in (*REGEXES, *TEXTS)),
+    [{"topicPattern": "a"}, {"topicPattern": "a"}],
+    [{"topicPattern": "a", "topics": []}],
+    [{"topicPattern": "a", "topics": ["a"]}],
     [{"topics": ["a"], "layout": {"onMissingValue": "DeadLetter"}}],
     *([{"topics": ["a"], "destination": {"prefix": prefix}}] for prefix in PREFIXES),
     [{"topics": ["a"], "destination": {"bucket": "Lake"}}],
@@ -293,6 +381,7 @@ BY_HAND: dict[str, list[Any]] = {
     "spec.destination.partSize": AMOUNTS,
     "spec.destination.credentials": [{"secretRef": {"name": name}} for name in NAMES] + [{}, {"name": "a"}],
     "spec.layout.partitionBy": ITEMS,
+    "spec.layout": LAYOUTS,
     "spec.layout.suffix": ["", "-a", "a/b", "a b", "x" * 64, "x" * 65, "é", "._+=@,-"],
     "spec.format": FORMATS,
     "spec.flush.bytes": AMOUNTS,
@@ -330,7 +419,9 @@ def by_hand() -> Iterator[tuple[str, Document]]:
     """Every document of the table, with its field."""
     for path, values in BY_HAND.items():
         for value in values:
-            yield path, put(minimal(), path, value)
+            yield path, put(routing() if path == "spec.routes" else minimal(), path, value)
+    yield from _routes_that_inherit()
+    yield from _layouts_of_records()
     scheduled = put(minimal(), "spec.run", "Scheduled")
     for schedule in SCHEDULES:
         yield "spec.schedule", put(scheduled, "spec.schedule", schedule)
@@ -343,6 +434,42 @@ def by_hand() -> Iterator[tuple[str, Document]]:
     for path, value, _, _ in REFUSED:
         if path.startswith("spec"):
             yield path, put(minimal(), path, value)
+
+
+def routing() -> Document:
+    """A sink whose routes may name any topic."""
+    return put(minimal(), "spec.source", {"bootstrapServers": "kafka:9092", "topicPattern": ".*"})
+
+
+def _routes_that_inherit() -> Iterator[tuple[str, Document]]:
+    for form in _FORMATS_OF_SINKS:
+        for own in _FORMATS_OF_ROUTES:
+            document = put(put(routing(), "spec.format", form), "spec.routes", [{"topics": ["a"], "format": own}])
+            yield "spec.routes.format", document
+    for layout in LAYOUTS:
+        for own in ({"layout": {"hiveStyle": True}}, {"format": {"type": "Bytes"}}, {"layout": {"partitionBy": []}}):
+            document = put(put(routing(), "spec.layout", layout), "spec.routes", [{"topics": ["a"], **own}])
+            yield "spec.routes.layout", document
+    for topic in ("orders", "payments"):
+        for state in ("orders", "orders/x", "state", "a/b"):
+            for prefix in ("", "orders", "a", "a/b", "a/b/c", "state2"):
+                routes = [{"topics": [topic], "destination": {"prefix": prefix}}]
+                document = put(minimal(), "spec.source.topics", ["orders", "payments"])
+                document = put(document, "spec.destination", {"bucket": "lake", "prefix": "raw", "statePrefix": state})
+                yield "spec.routes.destination", put(document, "spec.routes", routes)
+
+
+def _layouts_of_records() -> Iterator[tuple[str, Document]]:
+    items: list[Document] = [{"type": "Key"}, {"type": "Key", "path": ["a"]}, {"type": "Field", "path": ["a"]}]
+    items += [{"type": "Header", "name": "a"}, _TIME, _TIME | {"source": "Field", "path": ["a"]}]
+    for item in items:
+        for part in ("key", "value"):
+            for kind in ("String", "Bytes", "Json"):
+                document = put(minimal(), "spec.layout.partitionBy", [item])
+                yield "spec.source.format", put(document, f"spec.source.{part}.format", kind)
+    for kind in ("Bytes", "Text"):
+        for layout in ({"objectName": "Upload"}, {"partitionBy": [_TIME | {"source": "Wallclock"}]}):
+            yield "spec.format.type", put(put(minimal(), "spec.layout", layout), "spec.format", {"type": kind})
 
 
 def from_the_schema() -> Iterator[tuple[str, Document]]:

@@ -25,6 +25,15 @@ def refusal(api: Client, document: Document, namespace: str = "default") -> str:
     return ""
 
 
+SPEC = minimal()["spec"]
+BY_CLOCK = {"type": "Time", "source": "Wallclock", "format": "yyyy"}
+WRAPPED = {"type": "Json", "envelope": {"enabled": True, "key": False, "headers": False, "metadata": False}}
+
+
+def routed(**parts: Any) -> list[Any]:
+    return [{"topics": ["orders"], **parts}]
+
+
 # path, value, what is said
 REFUSED: list[tuple[str, Any, str]] = [
     ("spec.source.topicPattern", "a.*", f"{TOPICS}: Forbidden: must not be set beside topicPattern; keep one of them"),
@@ -62,7 +71,76 @@ REFUSED: list[tuple[str, Any, str]] = [
         "spec.destination.encryption.keyId: Forbidden: is only for type: KMS",
     ),
     (FOLDERS, [{"type": "Field"}], f"{FOLDERS}[0].path: Required value: must be set with type: Field"),
-    (FOLDERS, [{"type": "Topic", "as": "x"}], f"{FOLDERS}[0].as: Forbidden: is only for type: Field"),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "yyyy", "as": "x"}],
+        f"{FOLDERS}[0].as: Forbidden: is only for type: Topic, Partition, Field, Key, Header",
+    ),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "year=yyyy"}],
+        f'{FOLDERS}[0].format: Invalid value: "year=yyyy": must not use letters outside of quotes that stand for none',
+    ),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "'year=yyyy"}],
+        f"""{FOLDERS}[0].format: Invalid value: "'year=yyyy": must close every quote, as in 'year='yyyy""",
+    ),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "yyyy[MM]"}],
+        f'{FOLDERS}[0].format: Invalid value: "yyyy[MM]": must have [ ] {{ }} # in quotes, since Java keeps them',
+    ),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "MMMMMM"}],
+        f'{FOLDERS}[0].format: Invalid value: "MMMMMM": must have no more of a letter in a row than 1 of a, 2 of',
+    ),
+    (
+        FOLDERS,
+        [{"type": "Time", "source": "Record", "format": "yyyy//MM"}],
+        f'{FOLDERS}[0].format: Invalid value: "yyyy//MM": must name a folder on both sides of each /',
+    ),
+    (
+        "spec.layout",
+        {"hiveStyle": True, "partitionBy": [{"type": "Header", "name": "key"}, {"type": "Key"}]},
+        f"{FOLDERS}: Invalid value: must not name two folders alike; set another name with as",
+    ),
+    (
+        FOLDERS,
+        [{"type": "Key", "path": ["id"]}],
+        f"{FOLDERS}: Invalid value: path needs fields, and text and bytes have none; use format Json",
+    ),
+    (
+        "spec",
+        SPEC | {"format": {"type": "Bytes"}, "layout": {"objectName": "Upload"}},
+        "spec.layout.objectName: Invalid value: must not be Upload, since Bytes names each object by its record",
+    ),
+    (
+        "spec",
+        SPEC | {"format": {"type": "Bytes"}, "layout": {"partitionBy": [BY_CLOCK]}},
+        f"{FOLDERS}: Invalid value: source must not be Wallclock, since Bytes names each object by its record",
+    ),
+    (
+        "spec.format.columns",
+        {"flatten": True},
+        "spec.format.columns.flatten: Forbidden: is only for columns.meta Airbyte, whose data it lays out in columns",
+    ),
+    (
+        "spec.format",
+        {"type": "Csv", "envelope": {"enabled": True}},
+        "spec.format.envelope.enabled: Invalid value: must be false, since Csv, Text, Bytes hold no envelope; use Json",
+    ),
+    (
+        "spec.format",
+        {"type": "Json", "columns": {"meta": "Quix"}, "envelope": {"enabled": True}},
+        "spec.format.envelope.enabled: Invalid value: must be false beside columns.meta; keep one of them",
+    ),
+    (
+        "spec.format.envelope",
+        {"enabled": True, "key": False, "value": False, "headers": False, "metadata": False},
+        "spec.format.envelope.value: Invalid value: must keep one of key, value, headers and metadata",
+    ),
     (
         FOLDERS,
         [{"type": "Time", "source": "Field", "format": "yyyy"}],
@@ -75,8 +153,72 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("spec.transform", {}, "spec.transform.select: Required value: must be set, unless where is"),
     (
         "spec.routes",
-        [{"topics": ["a"], "format": {"type": "Avro", "compression": {"codec": "Gzip"}}}],
+        routed(format={"type": "Avro", "compression": {"codec": "Gzip"}}),
         "spec.routes: Invalid value: format.compression.codec: Avro takes None, Snappy, Zstd, Bzip2, Deflate, Xz",
+    ),
+    (
+        "spec",
+        SPEC | {"format": {"type": "Json", "compression": {"codec": "Gzip"}}, "routes": routed(format={"type": "Orc"})},
+        "spec.routes: Invalid value: format.compression.codec: Orc takes None, Snappy, Lz4, Zstd, Deflate, be it the",
+    ),
+    (
+        "spec.routes",
+        routed(format={"csv": {"header": False}}),
+        "spec.routes: Invalid value: format.csv: is only for format.type Csv",
+    ),
+    (
+        "spec.routes",
+        routed(format={"parquet": {"rowGroupBytes": "1Mi"}}),
+        "spec.routes: Invalid value: format.parquet: is only for format.type Parquet",
+    ),
+    (
+        "spec.routes",
+        routed(format={"columns": {"flatten": True}}),
+        "spec.routes: Invalid value: format.columns.flatten: is only for columns.meta Airbyte, whose data it lays out",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"type": "Csv"})},
+        "spec.routes: Invalid value: format.envelope.enabled: must be false, since Csv, Text, Bytes hold no envelope",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"columns": {"meta": "Kafka"}})},
+        "spec.routes: Invalid value: format.envelope.enabled: must be false beside columns.meta; keep one of them",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"envelope": {"value": False}})},
+        "spec.routes: Invalid value: format.envelope.value: must keep one of key, value, headers and metadata",
+    ),
+    (
+        "spec",
+        SPEC | {"layout": {"objectName": "Upload"}, "routes": routed(format={"type": "Bytes"})},
+        "spec.routes: Invalid value: layout.objectName: must not be Upload, since Bytes names each object by its",
+    ),
+    (
+        "spec.routes",
+        routed(destination={"prefix": ".s3sink/x"}),
+        "spec.routes: Invalid value: destination.prefix: must lie apart from statePrefix, which belongs to the sink",
+    ),
+    (
+        "spec",
+        SPEC
+        | {
+            "destination": {"bucket": "lake", "prefix": "raw", "statePrefix": "orders"},
+            "routes": routed(destination={"prefix": ""}),
+        },
+        "spec.routes: Invalid value: destination.prefix: must not be empty, since a topic would share its folder with",
+    ),
+    (
+        "spec.routes",
+        routed(topicPattern="o.*"),
+        "spec.routes[0].topics: Forbidden: must not be set beside topicPattern; keep one of them",
+    ),
+    (
+        "spec.routes",
+        [{"destination": {"prefix": "x"}}],
+        "spec.routes[0].topics: Required value: must name at least one topic, unless topicPattern is set",
     ),
     (
         "spec.destination.credentials",
@@ -204,6 +346,23 @@ def test_a_huge_spec_is_taken_and_a_larger_one_refused_with_the_limit(api: Clien
     assert f"{TOPICS}: Too many: 5001: must have at most 5000 items" in refusal(
         api, put(document, TOPICS, [*topics, "one-more"])
     )
+
+
+def test_as_many_routes_as_there_may_be_are_taken(api: Client, namespace: str) -> None:
+    """Each with all that the rules look at, and as long as it may be."""
+    folders = [BY_CLOCK | {"format": f"{'yyyy-' * 48}yyyy'{n:02}'", "every": f"{n + 1}m"} for n in range(12)]
+    route = {
+        "destination": {"bucket": "vault", "prefix": "p/" * 255 + "q"},
+        "layout": {"partitionBy": folders, "hiveStyle": True, "objectName": "Lenses"},
+        "format": {"type": "Csv", "compression": {"codec": "Zstd", "level": 3}, "parquet": {"rowGroupBytes": "64Mi"}},
+        "flush": {"interval": "1h30m", "bytes": "500Mi"},
+    }
+    routes = [{"topics": [f"topic{n}-{i}" for i in range(250)], **route} for n in range(64)]
+    document = put(drop(minimal(), TOPICS), "spec.source.topicPattern", ".*")
+    document = put(document, "spec.routes", routes)
+    api.post(sinks(namespace), document)
+    api.patch(sinks(namespace, "orders"), {"spec": {"flush": {"interval": "5m"}}})
+    assert len(parse(api.get(sinks(namespace, "orders"))).spec.routes) == 64
 
 
 PLACES = [("bucket", "lake", "sea"), ("prefix", "raw", "cooked"), ("statePrefix", ".s3sink", ".other")]

@@ -310,3 +310,12 @@ def test_a_column_that_had_to_become_text_is_told_to_the_decoder(store: Written)
 
     assert store.texts == [("id",)]
     assert ids_in(store.content(objects.done[0]), PARQUET) == [str(2**53 + 1), "0.5"]
+
+
+def test_what_is_written_again_keeps_its_key_and_what_does_not_fit_stands_beside_it(store: Written) -> None:
+    objects = store.objects(key="raw/orders/3/7.jsonl", records_per_object=2)
+    objects.write(rows_of(plain(5, 0), JSON), offsets(7, 5), None)
+    objects.close()
+
+    keys = [entry.key for entry in objects.done]
+    assert keys == ["raw/orders/3/7.jsonl", "raw/orders/3/7-r2.jsonl", "raw/orders/3/7-r3.jsonl"]

@@ -85,6 +85,8 @@ def test_each_item_is_a_folder_in_the_order_of_the_layout() -> None:
         ('" "', " "),
         ('"\\u0000"', "%00"),
         (f'"{MISSING}"', "%5F_HIVE_DEFAULT_PARTITION__"),
+        ('".s3sink"', "%2Es3sink"),
+        ('"_private"', "%5Fprivate"),
         ('".."', "%2E%2E"),
         ('"."', "%2E"),
         (f'"{TOMBSTONES}"', "%5Ftombstones"),

@@ -50,7 +50,7 @@ spec:
     properties: {fetch.max.bytes: "1000000"}
     propertiesFrom: [{secretRef: {name: kafka-auth}}]
     publishOffsetsTo: orders-s3
-    key: {format: String}
+    key: {format: Json}
     value:
       format: Avro
       schemaRegistry:
@@ -78,7 +78,7 @@ spec:
       - {type: Partition}
       - {type: Field, path: [customer, country], as: country}
       - {type: Key, path: [id]}
-      - {type: Header, name: region}
+      - {type: Header, name: region, as: area}
       - {type: Time, source: Field, path: [at], format: "'year='yyyy", timezone: UTC, locale: en, every: 1h}
     hiveStyle: true
     onMissingValue: DeadLetter
@@ -91,8 +91,8 @@ spec:
     compression: {codec: Zstd, level: 3}
     csv: {header: true, delimiter: ",", quote: Minimal}
     parquet: {rowGroupBytes: 32Mi, dictionary: false, statistics: false}
-    columns: {meta: Kafka, flatten: true}
-    envelope: {enabled: true, key: false, value: true, headers: false, metadata: false}
+    columns: {meta: Airbyte, flatten: true}
+    envelope: {enabled: false, key: false, value: true, headers: false, metadata: false}
     schemaEvolution: {mode: Full, onChange: Roll}
   flush: {records: 50000, bytes: 500Mi, interval: 30m, aligned: 15m, recordWindow: 1h}
   delivery: AtLeastOnce
@@ -106,8 +106,8 @@ spec:
       format:
         type: Avro
         compression: {codec: Xz, level: 3}
-        csv: {header: false, delimiter: ";", quote: All}
-        parquet: {rowGroupBytes: 1Mi, dictionary: true, statistics: true}
+        csv: {header: true, delimiter: ",", quote: Minimal}
+        parquet: {rowGroupBytes: 64Mi, dictionary: true, statistics: true}
         columns: {meta: Quix, flatten: false}
         envelope: {enabled: false, key: true, value: true, headers: true, metadata: true}
         schemaEvolution: {mode: None, onChange: Merge}
@@ -243,15 +243,20 @@ def _starts(draw: st.DrawFn, topics: list[str]) -> Document:
 @st.composite
 def _formats(draw: st.DrawFn) -> Document:
     kind = draw(st.sampled_from(sorted(CODECS)))
-    format_ = draw(_some(envelope=_some(enabled=st.booleans()), schemaEvolution=_some(mode=st.just("None"))))
+    parts = _some(key=st.booleans(), headers=st.booleans(), metadata=st.booleans())
+    format_ = draw(_some(envelope=parts, schemaEvolution=_some(mode=st.just("None"))))
     format_["type"] = kind
     if draw(st.booleans()):
         codec = draw(st.sampled_from(CODECS[kind]))
         format_["compression"] = {"codec": codec}
         if codec in LEVELS and kind != "Orc" and draw(st.booleans()):
             format_["compression"]["level"] = draw(st.integers(*LEVELS[codec]))
-    if kind not in {"Text", "Bytes"}:
+    if kind not in {"Csv", "Text", "Bytes"} and draw(st.booleans()):
+        format_["envelope"] = format_.get("envelope", {}) | {"enabled": True}
+    elif kind not in {"Text", "Bytes"}:
         format_["columns"] = draw(_some(meta=st.sampled_from(["None", "Kafka", "Quix", "Airbyte"])))
+        if format_["columns"].get("meta") == "Airbyte":
+            format_["columns"] |= draw(_some(flatten=st.booleans()))
     if kind == "Csv":
         format_["csv"] = draw(_some(header=st.booleans(), delimiter=st.sampled_from(",;\t")))
     if kind == "Parquet":
@@ -259,28 +264,67 @@ def _formats(draw: st.DrawFn) -> Document:
     return format_
 
 
-_items = st.one_of(
-    st.sampled_from([{"type": "Topic"}, {"type": "Partition"}, {"type": "Key"}]),
-    _paths.map(lambda path: {"type": "Field", "path": path}),
-    _paths.map(lambda path: {"type": "Field", "path": path, "as": "x"}),
-    _words.map(lambda name: {"type": "Header", "name": name}),
-    _durations.map(lambda d: {"type": "Time", "source": "Record", "format": "yyyy", "every": d}),
-)
+@st.composite
+def _formats_of_routes(draw: st.DrawFn) -> Document:
+    """Either says all that depends on the type, or inherits all of it."""
+    if draw(st.booleans()):
+        return {"schemaEvolution": {"mode": "Full"}}
+    format_ = draw(_formats())
+    format_["compression"] = format_.get("compression", {"codec": "None"})
+    format_["columns"] = {"meta": "None", "flatten": False} | format_.get("columns", {})
+    format_["envelope"] = {"enabled": False} | format_.get("envelope", {})
+    return format_
+
+
+def _named(item: Document) -> str:
+    """What hive style would call the folder; all of an item that it does not name."""
+    default = {"Partition": "partition", "Key": "key", "Header": item.get("name")}.get(item["type"])
+    return item.get("as") or item.get("path", [default])[-1] or str(item)
+
+
+_names = st.sampled_from(["x", "topic", "p 1", "été"])
+_patterns = st.sampled_from(["yyyy", "'year='yyyy/'month='MM", "yyyy-MM-dd'T'HH", "EEEE, d. MMM", "''yy/'a/b'"])
+
+
+@st.composite
+def _items(draw: st.DrawFn, records: tuple[str, str], *, single: bool) -> Document:
+    """`records` are the formats of keys and values; objects of a single record cannot go by the wall clock."""
+    key, value = records
+    sources = ["Record", *([] if single else ["Wallclock"]), *(["Field"] if value == "Json" else [])]
+    kinds = ["Topic", "Partition", "Key", "Header", "Time", *(["Field"] if value == "Json" else [])]
+    item: Document = {"type": draw(st.sampled_from(kinds))}
+    if item["type"] == "Time":
+        item["source"] = draw(st.sampled_from(sources))
+        item |= {"format": draw(_patterns)} | draw(_some(every=_durations, timezone=st.just("Europe/Berlin")))
+    else:
+        item |= draw(_some(**{"as": _names}))
+    if item["type"] == "Header":
+        item["name"] = draw(_words)
+    if "Field" in {item["type"], item.get("source")} or (item["type"] == "Key" and key == "Json"):
+        item["path"] = draw(_paths)
+    return item
+
+
+def _layouts(records: tuple[str, str], *, single: bool) -> st.SearchStrategy[Document]:
+    styles = ["Offset", "Confluent", "Lenses", *([] if single else ["Upload"])]
+    items = st.lists(_items(records, single=single), max_size=4, unique_by=_named)
+    return _some(
+        partitionBy=items.filter(lambda some: sum("year" in str(item) for item in some) < 2),
+        hiveStyle=st.booleans(),
+        onMissingValue=st.sampled_from(["Default", "Fail"]),
+        objectName=st.sampled_from(styles),
+        padding=_some(offset=st.integers(0, 19), partition=st.integers(0, 19)),
+        suffix=st.sampled_from(["", "-a"]),
+        extension=st.sampled_from(["", ".json"]),
+    )
+
+
 _flushes = _some(
     records=st.integers(1, 10**9),
     bytes=_quantities,
     interval=_durations,
     aligned=_durations,
     recordWindow=_durations,
-)
-_layouts = _some(
-    partitionBy=st.lists(_items, max_size=4, unique_by=str),
-    hiveStyle=st.booleans(),
-    onMissingValue=st.sampled_from(["Default", "Fail"]),
-    objectName=st.sampled_from(["Offset", "Confluent", "Lenses", "Upload"]),
-    padding=_some(offset=st.integers(0, 19), partition=st.integers(0, 19)),
-    suffix=st.sampled_from(["", "-a"]),
-    extension=st.sampled_from(["", "json"]),
 )
 _spark = _some(
     mode=st.sampled_from(["Local", "Cluster"]),
@@ -310,12 +354,17 @@ _destinations = _some(
 
 
 @st.composite
-def _routes(draw: st.DrawFn) -> list[Document]:
-    """Each topic on one of them."""
-    topics = draw(_topics)
+def _routes(draw: st.DrawFn, topics: list[str], layouts: st.SearchStrategy[Document]) -> list[Document]:
+    """Each topic on one of them, or none by name."""
     cut = draw(st.integers(0, len(topics)))
-    parts = _some(flush=_flushes, destination=_some(prefix=st.sampled_from(["", "pay"])), layout=_layouts)
-    return [{"topics": some, **draw(parts)} for some in (topics[:cut], topics[cut:]) if some]
+    parts = _some(
+        flush=_flushes,
+        destination=_some(prefix=st.sampled_from(["", "pay"]), bucket=st.just("vault")),
+        layout=layouts,
+        format=_formats_of_routes(),
+    )
+    named = [{"topics": some, **draw(parts)} for some in (topics[:cut], topics[cut:]) if some]
+    return named + draw(st.lists(parts.map(lambda held: {"topicPattern": "a.*", **held}), max_size=1))
 
 
 @st.composite
@@ -324,7 +373,8 @@ def documents(draw: st.DrawFn) -> Document:
     document = minimal()
     document["metadata"] |= draw(_some(namespace=_words, uid=st.text("abc0-"), generation=st.integers(0, 99)))
     topics = draw(_topics)
-    source = {"bootstrapServers": "kafka:9092", "topics": topics}
+    source: Document = {"bootstrapServers": "kafka:9092"}
+    source |= draw(st.sampled_from([{"topics": topics}, {"topicPattern": r"shop\..*"}]))
     source |= draw(
         _some(
             startingOffsets=_starts(topics),
@@ -338,6 +388,9 @@ def documents(draw: st.DrawFn) -> Document:
             value=_some(format=st.sampled_from(["String", "Bytes", "Json"])),
         )
     )
+    records = (source.get("key", {}).get("format", "String"), source.get("value", {}).get("format", "Json"))
+    single = draw(st.booleans())
+    layouts = _layouts(records, single=single)
     retries = _some(max=st.integers(0, 99), backoff=st.just("1s"), maxBackoff=st.integers(1, 90).map("{}s".format))
     spec = document["spec"]
     spec |= draw(
@@ -345,17 +398,21 @@ def documents(draw: st.DrawFn) -> Document:
             state=st.sampled_from(["Running", "Paused", "Stopped"]),
             run=st.sampled_from(["Continuous", "Once"]),
             reset=st.fixed_dictionaries({"nonce": _words, "to": _starts(topics)}),
-            layout=_layouts,
+            layout=layouts,
             format=_formats(),
             flush=_flushes,
             delivery=st.sampled_from(["ExactlyOnce", "AtLeastOnce"]),
             nullValues=st.sampled_from(["Write", "Skip", "Fail", "Separate"]),
             transform=st.fixed_dictionaries({"where": _words}),
-            routes=_routes(),
+            routes=_routes(topics, layouts),
             errors=_some(records=st.sampled_from(["Fail", "Skip"]), maxPerFlush=st.integers(0, 99), retries=retries),
             spark=_spark,
         )
     )
+    if not single:
+        for held in (spec, *spec.get("routes", ())):
+            if held.get("format", {}).get("type") == "Bytes":
+                held["format"]["type"] = "Text"
     spec["source"] = source
     spec["destination"] |= draw(_destinations)
     return document

@@ -91,9 +91,29 @@ def test_every_field_of_a_full_manifest_arrives():
 
 def test_a_route_leaves_what_it_does_not_name_to_the_sink():
     with everything_built():
-        route = parse(put(minimal(), "spec.routes", [{"topics": ["a"], "format": {"csv": {}}}])).spec.routes[0]
+        route = parse(put(minimal(), "spec.routes", [{"topics": ["orders"], "format": {"csv": {}}}])).spec.routes[0]
     assert (route.destination, route.layout, route.flush, route.format.type) == (None, None, None, None)
     assert route.format.csv.header is None
+
+
+@pytest.mark.parametrize(
+    ("item", "folder"),
+    [
+        ({"type": "Topic"}, ""),
+        ({"type": "Topic", "as": "t"}, "t"),
+        ({"type": "Partition"}, "partition"),
+        ({"type": "Partition", "as": "p"}, "p"),
+        ({"type": "Field", "path": ["customer", "country"]}, "country"),
+        ({"type": "Field", "path": ["customer", "country"], "as": "c"}, "c"),
+        ({"type": "Key"}, "key"),
+        ({"type": "Key", "as": "k"}, "k"),
+        ({"type": "Header", "name": "region"}, "region"),
+        ({"type": "Header", "name": "region", "as": "r"}, "r"),
+        ({"type": "Time", "source": "Record", "format": "'year='yyyy"}, ""),
+    ],
+)
+def test_a_folder_is_named_after_its_value_unless_told(item, folder):
+    assert parsed("spec.layout.partitionBy", [item]).spec.layout.partition_by[0].folder == folder
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 import yaml
@@ -49,6 +50,20 @@ def test_a_spec_error_is_final_and_travels_between_processes():
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.retryable, error.errors) == (False, caught.value.errors)
     assert error.errors[0] == FieldError("apiVersion", "must be set to s3sink.dev/v1alpha1")
+
+
+SPEC = minimal()["spec"]
+TEXT = SPEC["source"] | {"value": {"format": "String"}}
+BY_PATTERN = {"bootstrapServers": "kafka:9092", "topicPattern": ".*"}
+NEXT_TO_ORDERS = {"bucket": "lake", "prefix": "raw", "statePrefix": "orders"}
+FLAT = {"type": "Json", "columns": {"meta": "Airbyte", "flatten": True}}
+WRAPPED = {"type": "Json", "envelope": {"enabled": True, "key": False, "headers": False, "metadata": False}}
+ALIKE = [{"type": "Key", "as": "a"}, {"type": "Header", "name": "a"}]
+YEARS = {"type": "Time", "source": "Record", "format": "'year='yyyy"}
+
+
+def routed(**parts: Any) -> list[Any]:
+    return [{"topics": ["orders"], **parts}]
 
 
 # path, value, where it is blamed (the path unless given), what is said
@@ -195,9 +210,15 @@ REFUSED = [
     ),
     (
         "spec.layout.partitionBy",
-        [{"type": "Topic", "as": "x"}],
+        [{"type": "Time", "source": "Record", "format": "yyyy", "as": "x"}],
         "spec.layout.partitionBy[0].as",
-        "only for type: Field",
+        "is only for type: Topic, Partition, Field, Key, Header, and type is Time",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Topic", "as": "a=b"}],
+        "spec.layout.partitionBy[0].as",
+        'must be a folder name without / and =, got "a=b"',
     ),
     (
         "spec.layout.partitionBy",
@@ -216,6 +237,84 @@ REFUSED = [
         [{"type": "Time", "source": "Record", "format": "'year=yyyy"}],
         "spec.layout.partitionBy[0].format",
         "must close every quote",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Time", "source": "Record", "format": "year=yyyy"}],
+        "spec.layout.partitionBy[0].format",
+        "must not use the letter r, which stands for none of D E H K L M Q S Y a d e h k m s u w y",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Time", "source": "Record", "format": "yyyy[MM]"}],
+        "spec.layout.partitionBy[0].format",
+        "must have [ in quotes, since Java keeps it for other things: '['",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Time", "source": "Record", "format": "yyyy/MMMMMM"}],
+        "spec.layout.partitionBy[0].format",
+        "must have at most 5 of the letter M in a row, got 6",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Time", "source": "Record", "format": "yyyy//MM"}],
+        "spec.layout.partitionBy[0].format",
+        "must name a folder on both sides of each /",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Time", "source": "Record", "format": "'/'yyyy"}],
+        "spec.layout.partitionBy[0].format",
+        "must name a folder on both sides of each /",
+    ),
+    (
+        "spec.layout",
+        {"hiveStyle": True, "partitionBy": [{"type": "Header", "name": "a"}, {"type": "Field", "path": ["b", "a"]}]},
+        "spec.layout.partitionBy[1]",
+        "a= is the name of another folder already; set another with as",
+    ),
+    (
+        "spec.layout",
+        {"hiveStyle": True, "partitionBy": [{"type": "Topic", "as": "partition"}, {"type": "Partition"}]},
+        "spec.layout.partitionBy[1]",
+        "partition= is the name of another folder already; set another with as",
+    ),
+    (
+        "spec.layout",
+        {"hiveStyle": True, "partitionBy": [YEARS, {"type": "Field", "path": ["year"]}]},
+        "spec.layout.partitionBy[0].format",
+        "year= is the name of another folder already; set another with format",
+    ),
+    (
+        "spec",
+        SPEC | {"source": TEXT, "layout": {"partitionBy": [{"type": "Field", "path": ["a", "b"]}]}},
+        "spec.layout.partitionBy[0].path",
+        "needs fields, and source.value.format is String; use Json, got a.b",
+    ),
+    (
+        "spec",
+        SPEC | {"source": TEXT, "layout": {"partitionBy": [YEARS | {"source": "Field", "path": ["at"]}]}},
+        "spec.layout.partitionBy[0].path",
+        "needs fields, and source.value.format is String; use Json, got at",
+    ),
+    (
+        "spec.layout.partitionBy",
+        [{"type": "Key", "path": ["id"]}],
+        "spec.layout.partitionBy[0].path",
+        "needs fields, and source.key.format is String; use Json, got id",
+    ),
+    (
+        "spec",
+        SPEC | {"format": {"type": "Bytes"}, "layout": {"objectName": "Upload"}},
+        "spec.layout.objectName",
+        "must not be Upload, since Bytes names each object by its record",
+    ),
+    (
+        "spec",
+        SPEC | {"format": {"type": "Bytes"}, "layout": {"partitionBy": [YEARS | {"source": "Wallclock"}]}},
+        "spec.layout.partitionBy[0].source",
+        "must not be Wallclock, since Bytes names each object by its record",
     ),
     ("spec.layout.padding.offset", 20, "", "must be at most 19, got 20"),
     ("spec.layout.suffix", "a/b", "", "letters, digits and"),
@@ -272,6 +371,31 @@ REFUSED = [
         "spec.format.columns.meta",
         "Text writes values alone",
     ),
+    ("spec.format.columns", {"flatten": True}, "spec.format.columns.flatten", "is only for columns.meta Airbyte"),
+    (
+        "spec.format.columns",
+        {"meta": "Kafka", "flatten": True},
+        "spec.format.columns.flatten",
+        "is only for columns.meta Airbyte, whose data it lays out in columns",
+    ),
+    (
+        "spec.format",
+        {"type": "Csv", "envelope": {"enabled": True}},
+        "spec.format.envelope.enabled",
+        "must be false, since Csv holds no envelope; use Json, Parquet, Avro or Orc",
+    ),
+    (
+        "spec.format",
+        {"type": "Json", "columns": {"meta": "Kafka"}, "envelope": {"enabled": True}},
+        "spec.format.envelope.enabled",
+        "must be false, since columns.meta is Kafka; keep one of them",
+    ),
+    (
+        "spec.format.envelope",
+        {"enabled": True, "key": False, "value": False, "headers": False, "metadata": False},
+        "spec.format.envelope.value",
+        "must keep one of key, value, headers and metadata",
+    ),
     ("spec.flush.records", 0, "", "must be at least 1, got 0"),
     ("spec.flush.records", "5", "", 'must be a whole number, got "5"'),
     ("spec.flush.records", True, "", "must be a whole number, got true"),
@@ -280,35 +404,140 @@ REFUSED = [
     ("spec.flush.bytes", "2Ei", "", "must be at most 1Ei"),
     ("spec.transform", {}, "spec.transform.select", "must be set, unless where is"),
     ("spec.transform", {"select": []}, "spec.transform.select", "must hold at least 1 item, got 0"),
-    ("spec.routes", [{"topics": []}], "spec.routes[0].topics", "must hold at least 1 item, got 0"),
-    ("spec.routes", [{"topics": ["a"], "spark": {}}], "spec.routes[0].spark", "unknown field"),
+    ("spec.routes", [{"topics": []}], "spec.routes[0].topics", "must name at least one topic, unless topicPattern is"),
+    ("spec.routes", [{}], "spec.routes[0].topics", "must name at least one topic, unless topicPattern is set"),
     (
         "spec.routes",
-        [{"topics": ["a", "b"]}, {"topics": ["c", "b"]}],
+        routed(topicPattern="o.*"),
+        "spec.routes[0].topics",
+        "must not be set beside topicPattern; keep one of them",
+    ),
+    ("spec.routes", [{"topicPattern": "("}], "spec.routes[0].topicPattern", "must be a regular expression"),
+    ("spec.routes", [{"topics": ["other"]}], "spec.routes[0].topics[0]", "other is not among spec.source.topics"),
+    ("spec.routes", routed(spark={}), "spec.routes[0].spark", "unknown field"),
+    (
+        "spec",
+        SPEC | {"source": BY_PATTERN, "routes": [{"topics": ["a", "b"]}, {"topics": ["c", "b"]}]},
         "spec.routes[1].topics[1]",
         "b goes to routes[0] already; name it once",
     ),
     (
         "spec.routes",
-        [{"topics": ["a"], "format": {"type": "Avro", "compression": {"codec": "Gzip"}}}],
+        routed(destination={"prefix": ".s3sink/x"}),
+        "spec.routes[0].destination.prefix",
+        'must lie apart from statePrefix ".s3sink", which belongs to the sink, got ".s3sink/x"',
+    ),
+    (
+        "spec",
+        SPEC | {"destination": {"bucket": "lake", "statePrefix": "a/b"}, "routes": routed(destination={"prefix": "a"})},
+        "spec.routes[0].destination.prefix",
+        'must lie apart from statePrefix "a/b", which belongs to the sink, got "a"',
+    ),
+    (
+        "spec",
+        SPEC | {"destination": NEXT_TO_ORDERS, "routes": routed(destination={"prefix": ""})},
+        "spec.routes[0].destination.prefix",
+        "must not be empty, since the topic orders would share its folder with statePrefix",
+    ),
+    (
+        "spec.routes",
+        routed(format={"type": "Avro", "compression": {"codec": "Gzip"}}),
         "spec.routes[0].format.compression.codec",
         "Avro takes None, Snappy",
     ),
     (
+        "spec",
+        SPEC | {"format": {"type": "Json", "compression": {"codec": "Gzip"}}, "routes": routed(format={"type": "Orc"})},
+        "spec.routes[0].format.compression.codec",
+        "Orc takes None, Snappy, Lz4, Zstd, Deflate, got Gzip",
+    ),
+    (
         "spec.routes",
-        [{"topics": ["a"], "format": {"type": "Text", "columns": {"meta": "Kafka"}}}],
+        routed(format={"type": "Text", "columns": {"meta": "Kafka"}}),
         "spec.routes[0].format.columns.meta",
         "Text writes values alone",
     ),
     (
         "spec.routes",
-        [{"topics": ["a"], "format": {"csv": {"delimiter": "\n"}}}],
+        routed(format={"csv": {"delimiter": "\n"}}),
         "spec.routes[0].format.csv.delimiter",
         "must not be a quote or a line break",
     ),
     (
         "spec.routes",
-        [{"topics": ["a"], "layout": {"onMissingValue": "DeadLetter"}}],
+        routed(format={"csv": {"header": False}}),
+        "spec.routes[0].format.csv",
+        "is only for format.type Csv, and it is Json",
+    ),
+    (
+        "spec.routes",
+        routed(format={"type": "Csv", "parquet": {"dictionary": False}}),
+        "spec.routes[0].format.parquet",
+        "is only for format.type Parquet, and it is Csv",
+    ),
+    (
+        "spec.routes",
+        routed(format={"columns": {"flatten": True}}),
+        "spec.routes[0].format.columns.flatten",
+        "is only for columns.meta Airbyte",
+    ),
+    (
+        "spec",
+        SPEC | {"format": FLAT, "routes": routed(format={"columns": {"meta": "Kafka"}})},
+        "spec.routes[0].format.columns.flatten",
+        "is only for columns.meta Airbyte",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"type": "Csv"})},
+        "spec.routes[0].format.envelope.enabled",
+        "must be false, since Csv holds no envelope",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"columns": {"meta": "Quix"}})},
+        "spec.routes[0].format.envelope.enabled",
+        "must be false, since columns.meta is Quix; keep one of them",
+    ),
+    (
+        "spec",
+        SPEC | {"format": WRAPPED, "routes": routed(format={"envelope": {"value": False}})},
+        "spec.routes[0].format.envelope.value",
+        "must keep one of key, value, headers and metadata",
+    ),
+    (
+        "spec.routes",
+        routed(layout={"partitionBy": [{"type": "Key", "path": ["id"]}]}),
+        "spec.routes[0].layout.partitionBy[0].path",
+        "needs fields, and source.key.format is String; use Json, got id",
+    ),
+    (
+        "spec.routes",
+        routed(layout={"hiveStyle": True, "partitionBy": [{"type": "Partition"}, {"type": "Key", "as": "partition"}]}),
+        "spec.routes[0].layout.partitionBy[1]",
+        "partition= is the name of another folder already; set another with as",
+    ),
+    (
+        "spec",
+        SPEC | {"layout": {"partitionBy": ALIKE}, "routes": routed(layout={"hiveStyle": True})},
+        "spec.routes[0].layout.partitionBy[1]",
+        "a= is the name of another folder already; set another with as",
+    ),
+    (
+        "spec",
+        SPEC | {"layout": {"objectName": "Upload"}, "routes": routed(format={"type": "Bytes"})},
+        "spec.routes[0].layout.objectName",
+        "must not be Upload, since Bytes names each object by its record",
+    ),
+    (
+        "spec.routes",
+        routed(format={"type": "Bytes"}, layout={"partitionBy": [YEARS | {"source": "Wallclock"}]}),
+        "spec.routes[0].layout.partitionBy[0].source",
+        "must not be Wallclock, since Bytes names each object by its record",
+    ),
+    (
+        "spec.routes",
+        routed(layout={"onMissingValue": "DeadLetter"}),
         "spec.errors.deadLetter",
         "must be set, since routes[0].layout.onMissingValue is DeadLetter",
     ),
@@ -423,6 +652,25 @@ def test_neither_topics_nor_a_pattern_is_a_mistake_and_a_pattern_alone_is_none()
     assert errors_of(document) == {"spec.source.topics": "must name at least one topic, unless topicPattern is set"}
     with everything_built():
         assert parse(put(document, "spec.source.topicPattern", r"shop\..*")).spec.source.topics == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.layout", {"partitionBy": ALIKE}),
+        ("spec.layout", {"hiveStyle": True, "partitionBy": [{"type": "Topic"}, {"type": "Key", "as": "topic"}]}),
+        ("spec.layout", {"hiveStyle": True, "partitionBy": [YEARS, {"type": "Topic", "as": "topic"}]}),
+        ("spec", SPEC | {"format": WRAPPED, "routes": routed(format={"type": "Csv", "envelope": {"enabled": False}})}),
+        ("spec", SPEC | {"format": FLAT, "routes": routed(format={"columns": {"meta": "None", "flatten": False}})}),
+        ("spec", SPEC | {"format": {"type": "Csv", "csv": {"header": False}}, "routes": routed(format=FLAT)}),
+        ("spec.routes", routed(format={"csv": {"header": True}, "parquet": {"rowGroupBytes": "65536Ki"}})),
+        ("spec.routes", [{"topicPattern": "ord.*"}, *routed()]),
+        ("spec", SPEC | {"source": BY_PATTERN, "routes": routed()}),
+        ("spec", SPEC | {"destination": NEXT_TO_ORDERS, "routes": routed(destination={"prefix": "pay"})}),
+    ],
+)
+def test_what_is_close_to_a_mistake_is_taken(path, value):
+    assert errors_of(put(minimal(), path, value)) == {}
 
 
 def test_state_and_data_may_lie_side_by_side():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from s3sink_job.spec import NOT_BUILT, parse
-from tests.spec.documents import drop, errors_of, everything_built, full, minimal, put
+from s3sink_job.spec import CODECS, NOT_BUILT, parse
+from tests.spec.documents import Document, drop, errors_of, everything_built, full, minimal, put
 
-ROUTE = [{"topics": ["orders"], "destination": {"prefix": "x"}}]
+SCHEMA = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
+COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Orc or Csv"
 # What a person would write to use the feature of each row.
 WANTED = {
     "spec.mode": "FullRefresh",
@@ -17,34 +20,13 @@ WANTED = {
     "spec.source.key.schema": "{}",
     "spec.source.value.format": "Protobuf",
     "spec.source.value.schemaRegistry": {"url": "http://r"},
-    "spec.source.value.schema": '{"type": "object", "properties": {"a": {"type": "integer"}}}',
+    "spec.source.value.schema": SCHEMA,
     "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
     "spec.destination.encryption.type": "CustomerKey",
-    "spec.layout.partitionBy": [{"type": "Topic"}],
-    "spec.layout.hiveStyle": True,
-    "spec.layout.onMissingValue": "Fail",
-    "spec.layout.objectName": "Confluent",
-    "spec.layout.padding.offset": 12,
-    "spec.layout.padding.partition": 3,
-    "spec.layout.suffix": "x",
-    "spec.layout.extension": "x",
-    "spec.format.type": "Orc",
-    "spec.format.compression.codec": "Xz",
-    "spec.format.csv.header": False,
-    "spec.format.csv.delimiter": ";",
-    "spec.format.csv.quote": "All",
-    "spec.format.columns.meta": "Airbyte",
-    "spec.format.columns.flatten": True,
-    "spec.format.envelope.enabled": True,
-    "spec.format.envelope.key": False,
-    "spec.format.envelope.value": False,
-    "spec.format.envelope.headers": False,
-    "spec.format.envelope.metadata": False,
+    "spec.layout.onMissingValue": "DeadLetter",
     "spec.format.schemaEvolution.mode": "Full",
     "spec.format.schemaEvolution.onChange": "Roll",
-    "spec.nullValues": "Skip",
     "spec.transform": {"where": "a > 0"},
-    "spec.routes": ROUTE,
     "spec.errors.records": "DeadLetter",
     "spec.errors.deadLetter": {"topic": "dlq"},
     "spec.errors.logRecords": True,
@@ -58,11 +40,16 @@ BESIDE = {
     "spec.source.value.format": {"spec.source.value.schemaRegistry": {"url": "http://r"}},
     "spec.source.value.schemaRegistry": {"spec.source.value.format": "Avro"},
     "spec.destination.encryption.type": {"spec.destination.encryption.secretRef": {"name": "k"}},
-    "spec.format.csv.header": {"spec.format.type": "Csv"},
-    "spec.format.csv.delimiter": {"spec.format.type": "Csv"},
-    "spec.format.csv.quote": {"spec.format.type": "Csv"},
+    "spec.layout.onMissingValue": {"spec.errors.deadLetter": {"topic": "dlq"}},
     "spec.errors.records": {"spec.errors.deadLetter": {"topic": "dlq"}},
 }
+OF_ROUTES = [row for row in NOT_BUILT if row.path.split(".")[1] in {"layout", "format"}]
+
+
+def routed(path: str, value: Any) -> Document:
+    """With the value in the first route instead."""
+    route = put({"topics": ["orders"]}, path.removeprefix("spec."), value)
+    return put(minimal(), "spec.routes", [route])
 
 
 @pytest.mark.parametrize("row", NOT_BUILT, ids=lambda row: row.path)
@@ -75,6 +62,48 @@ def test_what_is_not_built_is_refused_by_name(row):
     errors = errors_of(document)
     assert errors[row.path].endswith(f"not built yet; {row.instead}")
     assert all("not built yet; " in message for message in errors.values())
+
+
+@pytest.mark.parametrize("row", OF_ROUTES, ids=lambda row: row.path)
+def test_what_is_not_built_is_refused_within_a_route(row):
+    document = routed(row.path, WANTED[row.path])
+    for path, value in BESIDE.get(row.path, {}).items():
+        document = put(document, path, value)
+    with everything_built():
+        assert errors_of(document) == {}
+    path = row.path.replace("spec.", "spec.routes[0].", 1)
+    assert errors_of(document)[path] == f"{WANTED[row.path]} is not built yet; {row.instead}"
+
+
+@pytest.mark.parametrize("row", OF_ROUTES, ids=lambda row: row.path)
+def test_writing_the_default_out_in_a_route_is_no_mistake(row):
+    for value in row.built:
+        assert errors_of(routed(row.path, value)) == {}
+
+
+def test_every_row_that_a_route_may_hold_is_tried():
+    assert [row.path for row in OF_ROUTES] == [
+        "spec.layout.onMissingValue",
+        "spec.format.schemaEvolution.mode",
+        "spec.format.schemaEvolution.onChange",
+    ]
+
+
+@pytest.mark.parametrize("kind", sorted(CODECS))
+def test_a_supplied_schema_is_for_formats_with_columns(kind):
+    document = put(put(minimal(), "spec.format.type", kind), "spec.source.value.schema", SCHEMA)
+    errors = (
+        {} if kind in COLUMNS else {"spec.source.value.schema": f"not built yet; use it with {THESE}, or leave it out"}
+    )
+    assert errors_of(document) == errors
+
+
+@pytest.mark.parametrize("kind", sorted(CODECS))
+def test_a_supplied_schema_is_for_routes_with_columns(kind):
+    document = put(put(minimal(), "spec.format.type", "Parquet"), "spec.source.value.schema", SCHEMA)
+    document = put(document, "spec.routes", [{"topics": ["orders"], "format": {"type": kind}}])
+    said = f"{kind} with source.value.schema is not built yet; use {THESE}"
+    assert errors_of(document) == ({} if kind in COLUMNS else {"spec.routes[0].format.type": said})
 
 
 @pytest.mark.parametrize("row", NOT_BUILT, ids=lambda row: row.path)
@@ -92,15 +121,22 @@ def test_no_row_names_a_field_that_the_resource_lacks():
     assert len(NOT_BUILT) == len(WANTED)
 
 
+@pytest.mark.parametrize("kind", sorted(CODECS))
+def test_every_format_is_built_with_all_of_its_codecs(kind):
+    for codec in CODECS[kind]:
+        assert errors_of(put(minimal(), "spec.format", {"type": kind, "compression": {"codec": codec}})) == {}
+
+
 def test_the_default_format_takes_its_own_codecs():
     assert errors_of(drop(minimal(), "spec.format")) == {}
-    for codec in ("None", "Snappy", "Gzip", "Zstd", "Lz4", "Brotli"):
+    for codec in CODECS["Parquet"]:
         assert errors_of(put(drop(minimal(), "spec.format"), "spec.format.compression.codec", codec)) == {}
 
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    for path in ("spec.mode", "spec.transform", "spec.routes", "spec.layout.hiveStyle"):
+    within = ("spec.layout.onMissingValue", "spec.routes[0].format.schemaEvolution.mode")
+    for path in ("spec.mode", "spec.transform", *within):
         assert "not built yet; " in errors[path]
 
 
@@ -127,6 +163,23 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.format.compression", {"codec": "Zstd", "level": 3}),
         ("spec.format.columns", {"meta": "Kafka"}),
         ("spec.format.columns", {"meta": "Quix"}),
+        ("spec.format.columns", {"meta": "Airbyte", "flatten": True}),
+        ("spec.format.envelope", {"enabled": True, "key": False, "headers": False, "metadata": False}),
+        ("spec.format", {"type": "Csv", "csv": {"header": False, "delimiter": ";", "quote": "All"}}),
+        (
+            "spec.layout.partitionBy",
+            [{"type": "Field", "path": ["a", "b"], "as": "c"}, {"type": "Header", "name": "h"}],
+        ),
+        ("spec.layout.partitionBy", [{"type": "Time", "source": "Record", "format": "'year='yyyy", "every": "1h"}]),
+        ("spec.layout", {"hiveStyle": True, "onMissingValue": "Fail", "padding": {"offset": 5, "partition": 3}}),
+        ("spec.layout", {"objectName": "Upload", "suffix": "-a", "extension": ".x"}),
+        ("spec.layout.objectName", "Confluent"),
+        ("spec.layout.objectName", "Lenses"),
+        ("spec.nullValues", "Skip"),
+        ("spec.nullValues", "Fail"),
+        ("spec.nullValues", "Separate"),
+        ("spec.routes", [{"topics": ["orders"], "destination": {"bucket": "vault", "prefix": "x"}}]),
+        ("spec.routes", [{"topicPattern": "a.*", "format": {"type": "Avro"}, "flush": {"records": 5}}]),
         ("spec.flush", {"records": 5, "interval": "10s"}),
         ("spec.flush", {"bytes": "500Mi", "aligned": "15m", "recordWindow": "1h"}),
         ("spec.source.maxBytesPerSecond", "50Mi"),

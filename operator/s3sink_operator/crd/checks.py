@@ -10,9 +10,13 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from s3sink_job.spec import patterns
+from s3sink_job.spec.datepatterns import MOST, RESERVED
 from s3sink_job.spec.format import NO_DELIMITERS
 from s3sink_job.spec.properties import PREFIXED, PROPERTY, REFUSED_PROPERTIES, SECRET_PROPERTIES
 from s3sink_job.spec.quantities import LONGEST_AMOUNT
@@ -56,6 +60,23 @@ def listed(values: Iterable[str]) -> str:
     return f"[{', '.join(map(text, values))}]"
 
 
+def says_nothing(options: Any, of: str = "self") -> str:
+    """Whether the options of a format, a section of `of`, are those that hold anyway."""
+    section = f"{of}.{type(options).__name__.lower()}"
+    written = TypeAdapter(type(options)).dump_python(options, by_alias=True)
+    return f"({' && '.join(_is_or_absent(f'{section}.{name}', value) for name, value in written.items())})"
+
+
+def _is_or_absent(field: str, value: Any) -> str:
+    match value:
+        case bool():
+            return f"(!has({field}) || {field} == {str(value).lower()})"
+        case str():
+            return f"(!has({field}) || {field} == {text(value)})"
+        case _:
+            return f"(!has({field}) || quantity(string({field})).compareTo(quantity('{value}')) == 0)"
+
+
 def _matches(pattern: str, message: str, reason: Reason = "FieldValueInvalid") -> Check:
     return Check(lambda it: f"{it}.matches({text(f'^({pattern})$')})", message, reason)
 
@@ -76,6 +97,15 @@ def _no_user_info(message: str) -> Check:
     return Check(lambda it: f"!{it}.matches({text(patterns.USER_INFO)})", message, "FieldValueForbidden")
 
 
+def _has_none(pattern: str, message: str) -> Check:
+    """Of a date pattern, outside of its quotes."""
+    return Check(lambda it: f"""!{it}.matches({text(f"^([^']*'[^']*')*[^']*({pattern})")})""", message)
+
+
+_NO_LETTERS = "".join(letter for letter in ascii_letters if letter not in MOST)
+_MOST_OF_EACH = ", ".join(
+    f"{most} of {''.join(letter for letter in MOST if MOST[letter] == most)}" for most in sorted(set(MOST.values()))
+)
 _NO_CONTROL = _matches(patterns.NO_CONTROL, "must not hold control characters or line breaks")
 _BUCKET = "must be a bucket name of lower-case letters, digits, hyphens and single dots"
 _TOPIC = "must be a Kafka topic name: 1 to 249 letters, digits, dots, hyphens or underscores"
@@ -151,8 +181,18 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
             "must be longer than 0s, and shorter than 292 years",
         ),
     ),
-    "layout._even_quotes": (
+    "layout._date_pattern": (
         Check(lambda it: f"""{it}.split("'").size() % 2 == 1""", "must close every quote, as in 'year='yyyy"),
+        _has_none(
+            f"[{_NO_LETTERS}]",
+            f"must not use letters outside of quotes that stand for none of {' '.join(sorted(MOST))}",
+        ),
+        _has_none(r"[\[\]{}#]", f"must have {' '.join(RESERVED)} in quotes, since Java keeps them for other things"),
+        _has_none(
+            "|".join(f"{letter}{{{most + 1}}}" for letter, most in MOST.items()),
+            f"must have no more of a letter in a row than {_MOST_OF_EACH}",
+        ),
+        Check(lambda it: f"""!{it}.matches({text("(^|/)'?(/|$)")})""", "must name a folder on both sides of each /"),
     ),
     "format._separates": (
         Check(

@@ -94,7 +94,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "PartitionItem": {
         "type": "What makes the folder: Topic, Partition, Field, Key, Header or Time.",
         "path": "The field, as a list of names from the outside in.",
-        "as": "With Field: the folder's name, with hiveStyle.",
+        "as": "The folder's name, with hiveStyle. A Topic without one stays bare.",
         "name": "With Header: the header's name.",
         "source": "With Time: Record, Wallclock or Field.",
         "format": "With Time: a Java date pattern such as 'year='yyyy/'month='MM.",
@@ -125,7 +125,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "Columns": {
         "meta": "Where a record came from: None, Kafka, Quix or Airbyte columns.",
-        "flatten": "Whether nested fields become columns of their own.",
+        "flatten": "With Airbyte: the value's fields as columns of their own instead of _airbyte_data.",
     },
     "Envelope": {
         "enabled": "Whether records are wrapped.",
@@ -146,7 +146,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "recordWindow": "No object spans two windows of record time.",
     },
     "Route": {
-        "topics": "The topics it takes; no other route may name them.",
+        "topics": "The topics it takes; no other route may name them. Or topicPattern.",
+        "topicPattern": "A Java regular expression for whole topic names; a topic that two routes match is not read.",
         "destination": "Where they go.",
         "layout": "Their folders and names.",
         "format": "What is inside their objects.",

@@ -6,14 +6,10 @@ the API server cannot judge is listed in `unseen.py`.
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import TypeAdapter
-
 from s3sink_job.spec import CODECS, LEVELS, Csv, Parquet, patterns
-from s3sink_job.spec.format import WITHOUT_COLUMNS
-from s3sink_operator.crd.across import ACROSS, VALUES_ALONE
-from s3sink_operator.crd.checks import Rule, listed, rule, text
+from s3sink_job.spec.format import FLATTEN_OF_WHAT, WITHOUT_COLUMNS, WITHOUT_ENVELOPE
+from s3sink_operator.crd.across import ACROSS, NO_ENVELOPE, VALUES_ALONE
+from s3sink_operator.crd.checks import Rule, listed, rule, says_nothing, text
 
 
 def _codecs() -> list[Rule]:
@@ -52,24 +48,12 @@ def _options(options: Csv | Parquet) -> Rule:
     """Options of a format beside another one are a mistake, unless they say what holds anyway."""
     kind = type(options).__name__
     section = kind.lower()
-    written = TypeAdapter(type(options)).dump_python(options, by_alias=True)
-    defaults = " && ".join(_is_or_absent(f"self.{section}.{name}", value) for name, value in written.items())
     return rule(
-        f"!has(self.type) || self.type == '{kind}' || !has(self.{section}) || ({defaults})",
+        f"!has(self.type) || self.type == '{kind}' || !has(self.{section}) || {says_nothing(options)}",
         f"is only for format.type {kind}",
         at=f".{section}",
         reason="FieldValueForbidden",
     )
-
-
-def _is_or_absent(field: str, value: Any) -> str:
-    match value:
-        case bool():
-            return f"(!has({field}) || {field} == {str(value).lower()})"
-        case str():
-            return f"(!has({field}) || {field} == {text(value)})"
-        case _:
-            return f"(!has({field}) || quantity(string({field})).compareTo(quantity('{value}')) == 0)"
 
 
 _DECODING = [
@@ -118,6 +102,7 @@ def _is_duration(field: str) -> str:
 
 
 _WITHOUT = listed(WITHOUT_COLUMNS)
+_WRAPPED = "(has(self.envelope) && has(self.envelope.enabled) && self.envelope.enabled)"
 _SAME_ITEM = " && ".join(
     [
         "i.type == j.type",
@@ -131,21 +116,54 @@ NO_ITEM_TWICE = rule(
     "must not repeat an item; keep one of them",
 )
 
+_FOLDER = (
+    "(has({0}.__as__) ? {0}.__as__ : {0}.type == 'Partition' ? 'partition' : {0}.type in ['Topic', 'Time'] ? ''"
+    " : has({0}.path) ? {0}.path[size({0}.path) - 1] : {0}.type == 'Key' ? 'key' : has({0}.name) ? {0}.name : '')"
+)
+_ONE, _OTHER = _FOLDER.format("i"), _FOLDER.format("j")
+_ALIKE = f"self.partitionBy.all(i, {_ONE} == '' || self.partitionBy.filter(j, {_OTHER} == {_ONE}).size() < 2)"
+
+_TOPICS_OR_PATTERN = [
+    rule(
+        "!has(self.topics) || size(self.topics) == 0 || !has(self.topicPattern)",
+        "must not be set beside topicPattern; keep one of them",
+        at=".topics",
+        reason="FieldValueForbidden",
+    ),
+    rule(
+        "(has(self.topics) && size(self.topics) > 0) || has(self.topicPattern)",
+        "must name at least one topic, unless topicPattern is set",
+        at=".topics",
+        reason="FieldValueRequired",
+    ),
+]
+_NOT_EMPTY = " || ".join(f"(!has(self.{part}) || self.{part})" for part in ("key", "value", "headers", "metadata"))
+
 RULES: dict[str, list[Rule]] = {
     "Spec": ACROSS,
-    "Source": [
+    "Source": _TOPICS_OR_PATTERN,
+    "Route": _TOPICS_OR_PATTERN,
+    "Layout": [
         rule(
-            "!has(self.topics) || size(self.topics) == 0 || !has(self.topicPattern)",
-            "must not be set beside topicPattern; keep one of them",
-            at=".topics",
+            f"!has(self.hiveStyle) || !self.hiveStyle || !has(self.partitionBy) || {_ALIKE}",
+            "must not name two folders alike; set another name with as",
+            at=".partitionBy",
+        )
+    ],
+    "Columns": [
+        rule(
+            "!has(self.flatten) || !self.flatten || !has(self.meta) || self.meta == 'Airbyte'",
+            FLATTEN_OF_WHAT,
+            at=".flatten",
             reason="FieldValueForbidden",
-        ),
+        )
+    ],
+    "Envelope": [
         rule(
-            "(has(self.topics) && size(self.topics) > 0) || has(self.topicPattern)",
-            "must name at least one topic, unless topicPattern is set",
-            at=".topics",
-            reason="FieldValueRequired",
-        ),
+            f"!has(self.enabled) || !self.enabled || {_NOT_EMPTY}",
+            "must keep one of key, value, headers and metadata",
+            at=".value",
+        )
     ],
     "Key": _DECODING,
     "Value": _DECODING,
@@ -185,6 +203,16 @@ RULES: dict[str, list[Rule]] = {
             f"!has(self.type) || !(self.type in {_WITHOUT}) || self.columns.meta == 'None'",
             VALUES_ALONE,
             at=".columns.meta",
+        ),
+        rule(
+            f"!has(self.type) || !(self.type in {listed(WITHOUT_ENVELOPE)}) || !{_WRAPPED}",
+            NO_ENVELOPE,
+            at=".envelope.enabled",
+        ),
+        rule(
+            f"!{_WRAPPED} || self.columns.meta == 'None'",
+            "must be false beside columns.meta; keep one of them",
+            at=".envelope.enabled",
         ),
     ],
     "Compression": _levels(),

@@ -169,10 +169,10 @@ def _union(members: list[Any], *, in_list: bool) -> Schema:
     rules = []
     for field, values in allowed.items():
         has, among = f"has(self.{_escaped(field)})", f"self.{tag} in {listed(values)}"
-        only = f"is only for {tag}: {' and '.join(values)}"
+        only = f"is only for {tag}: {', '.join(values)}"
         rules.append(rule(f"!{has} || {among}", only, at=f".{field}", reason="FieldValueForbidden"))
         if needing := needed.get(field, []):
-            must = f"must be set with {tag}: {' and '.join(needing)}"
+            must = f"must be set with {tag}: {', '.join(needing)}"
             unless = f"!(self.{tag} in {listed(needing)}) || {has}"
             rules.append(rule(unless, must, at=f".{field}", reason="FieldValueRequired"))
     return _object(properties, [tag], rules + RULES.get(name, []))

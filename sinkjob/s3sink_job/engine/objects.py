@@ -60,7 +60,6 @@ class Objects:
     """The one written to last comes last."""
     _uploads: list[Upload] = field(default_factory=list)
     _spill: Spill = field(init=False)
-
     _stage: Stage | None = None
     _begun: int = 0
 
@@ -160,7 +159,8 @@ class Objects:
 
     def _begin(self, group: Group, first: int) -> OpenObject:
         task = self.task
-        key = task.key or self._key(group, first)
+        self._begun += 1
+        key = self._key_again() if task.key else self._key(group, first)
         metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
         encoding = task.encoding
         upload = Upload(
@@ -171,14 +171,20 @@ class Objects:
         writer = open_object(encoding, upload, self._spill)
         return OpenObject(upload, writer, group, first, first)
 
+    def _key_again(self) -> str:
+        """What was lost comes back under its own key; should it need a second object, beside it."""
+        if self._begun == 1:
+            return self.task.key
+        extension = self.task.encoding.extension
+        return f"{self.task.key.removesuffix(extension)}-r{self._begun}{extension}"
+
     def _key(self, group: Group, first: int) -> str:
         task, slice = self.task, self.slice
         layout = task.encoding.layout
         variable = not layout.constant or task.encoding.nulls == "Separate"
         folder = group[0] if variable else constant_folder(layout, slice.topic, slice.partition)
         place, count = task.place_of(slice)
-        at = At(slice.topic, slice.generation, slice.partition, first, self._begun * count + place)
-        self._begun += 1
+        at = At(slice.topic, slice.generation, slice.partition, first, (self._begun - 1) * count + place)
         return object_key(task.destination.prefix, layout, at, folder, task.encoding.extension, task.mark)
 
     def _close(self, current: OpenObject) -> None:

@@ -18,6 +18,8 @@ ESCAPES = {ord(char): f"%{ord(char):02X}" for char in HIVE + MORE}
 SPECIAL = f"[{re.escape(HIVE + MORE)}]"
 TAKEN = {".": "%2E", "..": "%2E%2E", TOMBSTONES: f"%{ord(TOMBSTONES[0]):02X}{TOMBSTONES[1:]}"}
 """Names of folders that are not a value's, though none of their characters is special."""
+HIDDEN = (".", "_")
+"""What the names of folders begin with that readers of tables pass over."""
 LITERALLY_MISSING = f"%{ord(MISSING[0]):02X}{MISSING[1:]}"
 
 
@@ -33,9 +35,17 @@ def segment(text: str) -> str:
 
 
 def value_segment(name: str, value: str) -> str:
-    """`name=value`, or the value alone."""
+    """`name=value`, or the value alone: then not as a hidden folder, of which one may be the sink's own state."""
     escaped = LITERALLY_MISSING if value == MISSING else escape(value)
-    return f"{escape(name)}={escaped}" if name else segment(escaped)
+    if name:
+        return f"{escape(name)}={escaped}"
+    shown = segment(escaped)
+    return f"%{ord(shown[0]):02X}{shown[1:]}" if shown[:1] in HIDDEN else shown
+
+
+def topic_segment(name: str, topic: str) -> str:
+    """A topic is known before any record is: its folder is called as it is."""
+    return f"{escape(name)}={topic}" if name else segment(topic)
 
 
 def missing_segment(name: str) -> str:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.clocks import clock_of
-from s3sink_job.flush.escaping import escape, value_segment
+from s3sink_job.flush.escaping import escape, topic_segment, value_segment
 from s3sink_job.layout import Item, Layout
 
 MAX_KEY_BYTES = 1024
@@ -76,7 +76,7 @@ def folder_hint(layout: Layout, topic: str, partition: int) -> str:
 def constant_segment(item: Item, layout: Layout, topic: str, partition: int) -> str:
     match item.kind:
         case "Topic":
-            return value_segment(item.name, topic)
+            return topic_segment(item.name, topic)
         case "Partition":
             return value_segment(item.name, str(partition))
         case _:
@@ -88,14 +88,14 @@ def keys_like(prefix: str, layout: Layout, topic: str) -> tuple[str, re.Pattern[
     levels = [_like(item, topic) for item in layout.items]
     fixed = [re.escape(part) for part in prefix.split("/") if part]
     whole = re.compile("/".join([*fixed, *levels, f"{_name_like(layout, topic)}[^/]*"]))
-    first = value_segment(layout.items[0].name, topic) if layout.items and layout.items[0].kind == "Topic" else ""
+    first = topic_segment(layout.items[0].name, topic) if layout.items and layout.items[0].kind == "Topic" else ""
     begin = "".join(f"{part}/" for part in (prefix, first) if part)
     return begin, whole
 
 
 def _like(item: Item, topic: str) -> str:
     if item.kind == "Topic":
-        return re.escape(value_segment(item.name, topic))
+        return re.escape(topic_segment(item.name, topic))
     return re.escape(_open(item)).replace(re.escape("*"), "[^/]+")
 
 

@@ -20,7 +20,7 @@ from s3sink_job.records.times import calendar_of, times_of
 
 NO_TIMESTAMP = -1000
 """Kafka's -1 ms, of a record that has none."""
-ODD = f"{SPECIAL}|^(?:{'|'.join(re.escape(name) for name in (*TAKEN, MISSING))})$"
+ODD = f"{SPECIAL}|^(?:{'|'.join(re.escape(name) for name in (*TAKEN, MISSING))})$|^[._]"
 Level = Values
 """An item's folders instead of its values: each row has one."""
 

@@ -77,7 +77,7 @@ def worked(installed: Installed) -> Installed:
     place = installed.place
     installed.elsewhere.apply(sink())
     place.apply(sink(), sink("wide", spark={"mode": "Cluster"}), sink("once", run="Once"))
-    place.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", format={"type": "Orc"}))
+    place.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", transform={"where": "a > 0"}))
     for name in ("orders", "wide", "once"):
         place.until_served(name)
     place.until_reason("hourly", "Ready", "WaitingForSchedule")

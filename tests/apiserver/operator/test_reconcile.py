@@ -186,10 +186,10 @@ def test_an_operator_that_starts_anew_changes_nothing_about_a_sink_that_is_well(
 
 
 def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Place, operator: Operator) -> None:
-    namespace.apply(sink(format={"type": "Orc"}, nullValues="Skip"))
+    namespace.apply(sink(transform={"where": "a > 0"}, errors={"logRecords": True}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
-    assert "spec.format.type: Orc is not built yet" in message
-    assert "spec.nullValues: Skip is not built yet" in message
+    assert "spec.transform: not built yet" in message
+    assert "spec.errors.logRecords: not built yet" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
     namespace.deployment()
