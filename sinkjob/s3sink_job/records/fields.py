@@ -63,10 +63,13 @@ def name_of(what: str, path: Path) -> str:
     return f"{what} field {'.'.join(path)}" if path else what
 
 
-def json_fields(column: Column, paths: dict[Path, bool], what: str) -> dict[Path, Values]:
-    """The fields at the paths. Where it is said so of a path, numbers are given just as they are written."""
+def json_fields(column: Column, paths: dict[Path, bool], what: str, *, once: bool = False) -> dict[Path, Values]:
+    """The fields at the paths. Where it is said so of a path, numbers are given just as they are written.
+
+    `once` means that others see to it that no record has a field twice.
+    """
     text, raw, bad = _extract(column, list(paths), what)
-    return {path: _field(text, raw[path], path, bad, what, paths[path]) for path in paths}
+    return {path: _field(text, raw[path], path, bad, what, verbatim=paths[path], once=once) for path in paths}
 
 
 def _extract(column: Column, paths: list[Path], what: str) -> tuple[Column, dict[Path, Column], dict[int, str]]:
@@ -89,7 +92,9 @@ def _extract(column: Column, paths: list[Path], what: str) -> tuple[Column, dict
     return text, {path: pc.list_element(found, number) for number, path in enumerate(paths)}, bad
 
 
-def _field(text: Column, raw: Column, path: Path, bad: dict[int, str], what: str, verbatim: bool) -> Values:
+def _field(
+    text: Column, raw: Column, path: Path, bad: dict[int, str], what: str, *, verbatim: bool, once: bool
+) -> Values:
     found = len(raw) - raw.null_count
     nothing = pc.is_in(raw, NOTHING)
     if pc.any(nothing, min_count=0).as_py():
@@ -98,7 +103,7 @@ def _field(text: Column, raw: Column, path: Path, bad: dict[int, str], what: str
     codes = encoded.indices
     plain, refused, doubtful = _plain(encoded.dictionary, verbatim=verbatim)
     bad = {**rows_of(codes, {code: f"{where} {why}" for code, why in refused.items()}), **bad}
-    again = {*_twice(text, path, found), *_rows_with(codes, doubtful)}
+    again = {*([] if once else _twice(text, path, found)), *_rows_with(codes, doubtful)}
     if verbatim and (zeros := _rows_with(codes, [encoded.dictionary.index("0").as_py()])):
         again.update(zeros[row] for row in _nonzero(pc.match_substring(text.take(pa.array(zeros)), "-0")))
     if not again:

@@ -15,6 +15,7 @@ from s3sink_job.flush.escaping import MISSING, SPECIAL, TAKEN, escape, missing_s
 from s3sink_job.flush.keys import MAX_KEY_BYTES, constant_segment
 from s3sink_job.layout import TOMBSTONES, Item
 from s3sink_job.records.fields import Path, Values, json_fields, name_of, values_of
+from s3sink_job.records.tables import takes_apart
 from s3sink_job.records.text import NONE_BAD, Bad, Column, utf8
 from s3sink_job.records.times import calendar_of, times_of
 
@@ -50,8 +51,10 @@ def folders_of(
 def _levels(batch: pa.RecordBatch, encoding: Encoding) -> dict[Item, Level]:
     """Of each item that depends on the record."""
     items = [item for item in encoding.layout.items if not item.constant]
+    # Columns refuse a record that has a field twice: no need to look for it here as well.
+    apart = takes_apart(encoding)
     fields = {
-        column: _fields(batch.column(column), format, column, wanted)
+        column: _fields(batch.column(column), format, column, wanted, once=column == "value" and apart)
         for column, format in (("value", encoding.value), ("key", encoding.key))
         if (wanted := _wanted([item for item in items if _is_field_of(column, item, format)]))
     }
@@ -69,9 +72,9 @@ def _is_field_of(column: str, item: Item, format: str) -> bool:
     return item.kind == "Field" or item.source == "Field"
 
 
-def _fields(column: Column, format: str, what: str, paths: dict[Path, bool]) -> dict[Path, Values]:
+def _fields(column: Column, format: str, what: str, paths: dict[Path, bool], *, once: bool) -> dict[Path, Values]:
     if format == "Json":
-        return json_fields(column, paths, what)
+        return json_fields(column, paths, what, once=once)
     nothing = pa.nulls(len(column), pa.int32())
     return {
         path: Values(
