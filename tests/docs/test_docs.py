@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer.main
 from prometheus_client import CollectorRegistry
 
 from s3sink_job.cli.app import app
+from s3sink_job.encoding import CODEC_EXTENSIONS, CONTENT_TYPES, EXTENSIONS, encoding_from_doc
+from s3sink_job.flush.manifest import manifest_from_json
+from s3sink_job.flush.state import state_from_json
+from s3sink_job.formats.compression import DEFAULTS
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.spec import CODECS, NOT_BUILT, SpecError, load_file
+from s3sink_job.spec.format import LEVELS, Codec, Format
 from s3sink_job.spec.shape import fields, sections
 from s3sink_job.spec.sink import Spec
 from s3sink_operator.health import Pulse, measure
@@ -24,7 +30,11 @@ from s3sink_operator.metrics import Metrics as OperatorMetrics
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / d / "README.md" for d in ("crds", "charts", "benchmarks"))]
+    [
+        *ROOT.glob("*.md"),
+        *DOCS.rglob("*.md"),
+        *(ROOT / d / "README.md" for d in ("crds", "charts", "benchmarks", "examples")),
+    ]
 )
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 NEVER = "\u2013"
@@ -195,6 +205,35 @@ def test_the_table_of_codecs_is_the_codes() -> None:
         assert built == {codec for codec in codecs if taken(kind, codec)}
 
 
+def rows_of(text: str) -> dict[str, list[str]]:
+    """The rows of tables by their first cell."""
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return {row[0].strip("`"): row[1:] for row in found}
+
+
+def test_the_codecs_on_the_page_of_formats_are_the_codes() -> None:
+    rows = rows_of(page("formats.md").partition("## Compression")[2].partition("\n## ")[0])
+    groups = [re.findall(r"\w+", names) for names in rows["codec"][:5]]
+    for codec in get_args(Codec):
+        *taken_by, levels, default, extension = rows[codec]
+        cells = {kind: cell for kinds, cell in zip(groups, taken_by, strict=True) for kind in kinds}
+        assert {kind for kind, cell in cells.items() if cell != NEVER} == {
+            k for k, own in CODECS.items() if codec in own
+        }
+        assert {kind for kind, cell in cells.items() if cell == "default"} == {
+            kind for kind in CODECS if Format(type=kind).codec == codec
+        }
+        assert levels == NEVER.join(map(str, LEVELS.get(codec, ("", ""))))
+        assert default == str(DEFAULTS.get(codec, NEVER))
+        assert extension.strip("`") == CODEC_EXTENSIONS.get(codec, "")
+
+
+def test_extensions_and_content_types_on_the_page_of_formats_are_the_codes() -> None:
+    shown = re.findall(r"^\| \[`(\w+)`\]\(formats/\w+\.md\).*\| `(\S+)` \| `([^`]+)` \|$", page("formats.md"), re.M)
+    assert {kind: extension for kind, extension, _ in shown} == EXTENSIONS
+    assert {kind: content for kind, _, content in shown} == CONTENT_TYPES
+
+
 def taken(kind: str, codec: str) -> bool:
     from s3sink_job.spec import parse
 
@@ -209,6 +248,14 @@ def taken(kind: str, codec: str) -> bool:
     except SpecError:
         return False
     return True
+
+
+def test_state_and_manifest_on_the_page_have_the_fields_of_real_ones() -> None:
+    state, manifest = re.findall(r"^```json\n(.*?)^```", page("how-it-works.md"), re.M | re.S)
+    assert json.loads(state_from_json(state.encode(), "the page").to_json()) == json.loads(state)
+    read = manifest_from_json(manifest.encode(), "the page")
+    assert json.loads(read.to_json()) == json.loads(manifest)
+    assert json.loads(json.dumps(encoding_from_doc(read.encoding).to_doc())) == read.encoding
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
