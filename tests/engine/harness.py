@@ -18,7 +18,7 @@ from typing import Any
 import boto3
 import zstandard
 from botocore.config import Config
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
 from e2e.parts.kafka import KafkaBroker
@@ -48,6 +48,16 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
+@dataclass(frozen=True)
+class Message:
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
+
+
 @dataclass
 class World:
     """Makes sinks on one topic and one bucket."""
@@ -61,6 +71,7 @@ class World:
     drivers: list[Driver] = field(default_factory=list)
     endpoint: str = ""
     """What the sinks are told: the server itself unless a proxy stands before it."""
+    patience: float = PATIENCE
 
     def document(self, **spec: Any) -> dict[str, Any]:
         base = {
@@ -113,7 +124,7 @@ class World:
     def drain(self, driver: Driver | None = None, **spec: Any) -> Driver:
         """Runs a `run: Once` sink to its end."""
         driver = driver or self.driver(**spec)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while not driver.finished:
             assert time.monotonic() < deadline, f"not finished: {driver.problems} {driver.reporter.status()}"
             driver.step()
@@ -157,9 +168,33 @@ class World:
         """What an independent, read-committed consumer sees: (partition, offset) → value."""
         return consume(self.kafka.bootstrap, topic or self.topic)
 
+    def messages(self, topic: str | None = None) -> list[Message]:
+        """What it sees of them beside the value, in order."""
+        return consume_whole(self.kafka.bootstrap, topic or self.topic)
+
+    def sizes(self, prefix: str = "raw/", bucket: str | None = None) -> dict[str, int]:
+        """Every object below the prefix, however many there are, with its length."""
+        pages = self.client().get_paginator("list_objects_v2").paginate(Bucket=bucket or self.bucket, Prefix=prefix)
+        return {o["Key"]: o["Size"] for page in pages for o in page.get("Contents", [])}
+
+    def head(self, key: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self.client().head_object(Bucket=self.bucket, Key=key)
+        return answer
+
+    def download(self, folder: Path, prefix: str = "raw/", bucket: str | None = None) -> list[Path]:
+        """The objects below the prefix as files, each at its key below the folder."""
+        client, paths = self.client(), []
+        for key in self.sizes(prefix, bucket):
+            path = folder / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(client.get_object(Bucket=bucket or self.bucket, Key=key)["Body"].read())
+            paths.append(path)
+        return paths
+
     def state(self) -> dict[str, Any]:
         key = ".s3sink/default/sink/state.json"
-        return json.loads(self.client().get_object(Bucket=self.bucket, Key=key)["Body"].read())
+        found: dict[str, Any] = json.loads(self.client().get_object(Bucket=self.bucket, Key=key)["Body"].read())
+        return found
 
     def verify(self, driver: Driver) -> Report:
         sink: S3Sink = driver.sink
@@ -175,6 +210,10 @@ class World:
 
 
 def consume(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes | None]:
+    return {(m.partition, m.offset): m.value for m in consume_whole(bootstrap, topic)}
+
+
+def consume_whole(bootstrap: str, topic: str) -> list[Message]:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -185,7 +224,7 @@ def consume(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes | None]:
             "enable.partition.eof": True,
         }
     )
-    found: dict[tuple[int, int], bytes | None] = {}
+    found: list[Message] = []
     try:
         partitions = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
@@ -193,16 +232,28 @@ def consume(bootstrap: str, topic: str) -> dict[tuple[int, int], bytes | None]:
         deadline = time.monotonic() + PATIENCE
         while len(at_end) < len(partitions):
             assert time.monotonic() < deadline
-            message = consumer.poll(1.0)
+            message: Any = consumer.poll(1.0)
             if message is None:
                 continue
             if message.error():
                 at_end.add(message.partition())
-            else:
-                found[message.partition(), message.offset()] = message.value()
+                continue
+            headers = tuple(message.headers() or ())
+            place = (message.partition(), message.offset())
+            found.append(Message(*place, message.key(), message.value(), headers, message.timestamp()[1]))
     finally:
         consumer.close()
-    return found
+    return sorted(found, key=lambda m: (m.partition, m.offset))
+
+
+def produce_large(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    """Values longer than a producer sends unless it is told to. The topic has to take them, too."""
+    producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 20_000_000, "log_level": 0})
+    failures: list[Any] = []
+    for value in values:
+        producer.produce(topic, value, partition=0, on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(PATIENCE) == 0
+    assert not any(failures), failures
 
 
 def failure_of(act: Callable[[], Any]) -> S3SinkError:

@@ -1,0 +1,247 @@
+"""A flush with thousands of partition values: as many objects, bounded memory and disk, and the sizes asked for."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3sink_job.encoding import Encoding
+from s3sink_job.engine import objects as module
+from s3sink_job.engine.objects import Objects
+from s3sink_job.engine.writing import Writing
+from s3sink_job.flush.manifest import ObjectEntry
+from s3sink_job.layout import Item, Layout
+from s3sink_job.records.groups import Groups
+from s3sink_job.spill import LOCK, Spill, SpillFull, SpillPlace
+from tests.engine.harness import World
+from tests.engine.test_objects import (
+    ENCODINGS,
+    Written,
+    ids_in,
+    incompressible,
+    offsets,
+    plain,
+    rows_of,
+    store,
+)
+
+__all__ = ["store"]
+
+BY_V = {"partitionBy": [{"type": "Topic"}, {"type": "Field", "path": ["v"], "as": "v"}], "hiveStyle": True}
+
+
+def interleaved(numbers: list[int]) -> Groups:
+    codes = pa.array([f"v={n}" for n in numbers]).dictionary_encode()
+    return Groups([(name,) for name in codes.dictionary.to_pylist()], codes.indices)
+
+
+def spilled(store: Written) -> list[Path]:
+    return [p for p in Path(store.task.spill.folder).rglob("*") if p.is_file() and p.name != LOCK]
+
+
+def test_2000_values_interleaved_in_one_flush_give_2000_objects(world: World) -> None:
+    world.patience = 240.0
+    world.kafka.create_topic(world.topic)
+    world.produce([{"n": n, "v": n % 2000} for n in range(10_000)])
+    driver = world.drain(flush={"records": 1_000_000}, layout=BY_V, format={"type": "Parquet"})
+    keys = world.sizes()
+    assert len(keys) == 2000
+    assert len({key.split("/")[2] for key in keys}) == 2000
+    assert world.state()["flush"] == 1
+    report = world.verify(driver)
+    assert report.ok, report.to_doc()
+    assert (report.objects, report.tally.records) == (2000, 10_000)
+
+
+def test_each_partition_of_the_topic_has_its_own_objects(world: World) -> None:
+    world.kafka.create_topic(world.topic, partitions=2)
+    for partition in range(2):
+        world.produce([{"n": n, "v": n % 50} for n in range(500)], partition=partition)
+    driver = world.drain(flush={"records": 1_000_000}, layout=BY_V)
+    assert Counter(key.rsplit("/", 1)[0] for key in world.sizes()) == {f"raw/{world.topic}/v={v}": 2 for v in range(50)}
+    assert world.verify(driver).ok
+
+
+@pytest.mark.parametrize("name", ["json", "parquet zstd"])
+def test_staged_rows_go_to_spill_files_that_are_gone_at_the_end(
+    name: str, store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much comes in, no more than the limit stays in memory."""
+    most = 200_000
+    monkeypatch.setattr(module, "MOST_STAGED", most)
+    wanted = ENCODINGS[name]
+    objects = store.objects(encoding=_by_value(wanted))
+    files = held = 0
+    for start in range(0, 40_000, 2_000):
+        rows = rows_of(incompressible(2_000, start), wanted)
+        objects.write(rows, offsets(start, 2_000), interleaved([n % 300 for n in range(start, start + 2_000)]))
+        assert objects._stage is not None
+        held = max(held, objects._stage.held)
+        files = max(files, len(spilled(store)))
+    assert files > 5
+    assert held <= most
+    objects.close()
+    objects.tidy()
+    assert spilled(store) == []
+    assert not [p for p in Path(store.task.spill.folder).iterdir() if p.name != LOCK]
+    assert len(objects.done) == 300
+    for entry in objects.done[:3]:
+        value = int(entry.group[0].removeprefix("v="))
+        assert ids_in(store.content(entry), wanted) == list(range(value, 40_000, 300))
+
+
+def _spilling(store: Written, **changes: Any) -> Objects:
+    objects = store.objects(encoding=_by_value(ENCODINGS["json"]), **changes)
+    rows = rows_of(incompressible(20_000, 0), ENCODINGS["json"])
+    with pytest.raises(SpillFull) as caught:
+        objects.write(rows, offsets(0, 20_000), interleaved([n % 300 for n in range(20_000)]))
+    assert caught.value.retryable
+    assert store.task.spill.folder in str(caught.value)
+    assert "raise spark.driver.spill" in str(caught.value)
+    return objects
+
+
+def _nothing_left(store: Written) -> None:
+    assert not [p for p in Path(store.task.spill.folder).iterdir() if p.name != LOCK]
+    assert store.server.client().list_multipart_uploads(Bucket=store.bucket.name).get("Uploads", []) == []
+
+
+def test_a_spill_folder_at_its_limit_is_told_and_leaves_nothing_behind(
+    store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_STAGED", 2 * 2**20)
+    objects = _spilling(store, spill=replace(store.task.spill, limit=2**20))
+    assert spilled(store)
+    objects.abandon()
+    _nothing_left(store)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_behind(store: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are a device that has no room, ever."""
+    monkeypatch.setattr(module, "MOST_STAGED", 2 * 2**20)
+    new_file = Spill.new_file
+
+    def without_room(self: Spill) -> Path:
+        path = new_file(self)
+        path.symlink_to("/dev/full")
+        return path
+
+    monkeypatch.setattr(Spill, "new_file", without_room)
+    objects = _spilling(store)
+    objects.abandon()
+    _nothing_left(store)
+
+
+def test_a_disk_without_room_stops_the_partition_until_there_is_some(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The task reports it, the partition is tried again, and nothing is committed or left until then."""
+    world.kafka.create_topic(world.topic)
+    noise = random.Random(2)
+    world.produce([{"n": n, "v": n % 100, "text": noise.randbytes(2_000).hex()} for n in range(12_500)])
+    folder = tmp_path / "spill"
+    monkeypatch.setattr(Writing, "_spill_place", lambda self: SpillPlace(str(folder), 1_000))
+    spec: dict[str, Any] = {"flush": {"records": 1_000_000}, "layout": BY_V, "errors": {"retries": {"backoff": "50ms"}}}
+    driver = world.driver(**spec)
+    driver.step()
+    driver.step()
+    problem = driver.problems[world.topic, 0]
+    assert problem.reason == "SpillFull"
+    assert "no room to spill" in problem.message
+    assert world.state()["flush"] == 0
+    assert not world.sizes()
+    assert world.client().list_multipart_uploads(Bucket=world.bucket).get("Uploads", []) == []
+    assert not [p for p in folder.rglob("*") if p.name != LOCK]
+
+    monkeypatch.undo()
+    world.drain(driver)
+    assert len(world.sizes()) == 100
+    assert world.verify(driver).ok
+
+
+def _by_value(encoding: Encoding) -> Encoding:
+    return replace(encoding, layout=Layout((Item("Field", "v", ("v",)),)))
+
+
+@pytest.mark.parametrize("name", ["parquet zstd", "json gzip"])
+def test_staged_objects_come_out_as_long_as_asked(name: str, store: Written) -> None:
+    """Within a tenth, the last of each value aside."""
+    size, wanted = 2**18, ENCODINGS[name]
+    objects = store.objects(encoding=_by_value(wanted), bytes_per_object=size)
+    for start, values in _batches(60_000, 5_000):
+        objects.write(rows_of(values, wanted), offsets(start, 5_000), interleaved(_mostly(start, 5_000)))
+    objects.close()
+    full = [e.bytes for entries in _by_group(objects.done).values() for e in entries[:-1]]
+    assert len(full) >= 5
+    assert all(0.9 * size <= length <= 1.1 * size for length in full), full
+    objects.tidy()
+
+
+def _batches(total: int, step: int) -> Iterator[tuple[int, list[str]]]:
+    for start in range(0, total, step):
+        yield start, incompressible(step, start)
+
+
+def _mostly(start: int, count: int) -> list[int]:
+    """Half of all in two values, the rest in forty."""
+    return [n % 2 if n % 4 < 2 else 2 + n % 40 for n in range(start, start + count)]
+
+
+def _by_group(done: list[ObjectEntry]) -> dict[tuple[str, ...], list[ObjectEntry]]:
+    found: dict[tuple[str, ...], list[ObjectEntry]] = {}
+    for entry in done:
+        found.setdefault(entry.group, []).append(entry)
+    return found
+
+
+@pytest.mark.parametrize(
+    "format", [{"type": "Parquet"}, {"type": "Json", "compression": {"codec": "Gzip"}}], ids=["parquet", "json gzip"]
+)
+def test_the_sink_keeps_to_flush_bytes_with_many_values_open(world: World, format: dict[str, Any]) -> None:
+    world.kafka.create_topic(world.topic)
+    noise = random.Random(3)
+    values = [
+        json.dumps({"n": n, "v": f"v{n % 20}", "text": noise.randbytes(300).hex()}).encode() for n in range(20_000)
+    ]
+    world.produce(values)
+    size = 128 * 2**10
+    driver = world.drain(flush={"records": 1_000_000, "bytes": "128Ki"}, layout=BY_V, format=format)
+    assert world.verify(driver).ok
+    slices = _sizes_by_slice(world)
+    full = [length for lengths in slices.values() for length in lengths[:-1]]
+    assert len(full) >= 10
+    assert all(0.9 * size <= length <= 1.1 * size for length in full), full
+
+
+def _sizes_by_slice(world: World) -> dict[tuple[Any, ...], list[int]]:
+    """Lengths of the objects of each flush, slice and value, in order."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for key in world.objects(".s3sink/default/sink/flushes/"):
+        manifest = json.loads(world.content(key))
+        for entry in sorted(manifest["objects"], key=lambda o: o["first"]):
+            slice = next(s["start"] for s in reversed(manifest["slices"]) if s["start"] <= entry["first"])
+            found.setdefault((key, slice, *entry["group"]), []).append(entry["bytes"])
+    return found
+
+
+def test_rows_are_staged_in_order_and_in_full(store: Written) -> None:
+    """Many schemas, many groups: each object has its own rows in the order of their offsets."""
+    wanted = ENCODINGS["json"]
+    objects = store.objects(encoding=_by_value(wanted))
+    groups = [n * 7919 % 101 for n in range(6_000)]
+    for start in range(0, 6_000, 1_500):
+        part = groups[start : start + 1_500]
+        objects.write(rows_of(plain(1_500, start), wanted), offsets(start, 1_500), interleaved(part))
+    objects.close()
+    objects.tidy()
+    for entry in objects.done:
+        value = int(entry.group[0].removeprefix("v="))
+        assert ids_in(store.content(entry), wanted) == [n for n in range(6_000) if groups[n] == value]
