@@ -87,7 +87,8 @@ class Encoding:
     @property
     def content_encoding(self) -> str:
         """Told only where the name does not: clients would unpack it on the way, and then again by the name."""
-        if self.format in COMPRESS_WITHIN or not self.layout.extension:
+        own = self.layout.extension
+        if self.format in COMPRESS_WITHIN or not own or own.endswith(CODEC_EXTENSIONS[self.codec]):
             return ""
         return CONTENT_CODINGS.get(self.codec, "")
 

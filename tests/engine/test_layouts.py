@@ -302,6 +302,13 @@ DESCRIBED: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
         "application/x-ndjson",
         "gzip",
     ),
+    (
+        {"type": "Json", "compression": {"codec": "Gzip"}},
+        {"extension": ".json.gz"},
+        ".json.gz",
+        "application/x-ndjson",
+        "",
+    ),
     ({"type": "Csv", "compression": {"codec": "Zstd"}}, {"extension": ".x"}, ".x", "text/csv; charset=utf-8", "zstd"),
     ({"type": "Json", "compression": {"codec": "Xz"}}, {"extension": ".json"}, ".json", "application/x-ndjson", ""),
     ({"type": "Parquet"}, {"extension": ".pq"}, ".pq", "application/vnd.apache.parquet", ""),

@@ -323,17 +323,7 @@ def test_orc_is_read_by_arrow(library: Library, shape: str, codec: str) -> None:
     assert as_json(bare(orc.ORCFile(path).read().to_pylist()), *TEXTS) == wanted
 
 
-WITH_INSTANTS = ("envelope", "kafka", "airbyte", "flat")
-NO_INSTANTS = pytest.mark.xfail(strict=True, reason="Spark 4.0 reads no file that has ORC's timestamp with time zone")
-
-
-@pytest.mark.parametrize(
-    ("shape", "codec"),
-    [
-        *cases("plain", "quix", format="Orc"),
-        *(pytest.param(*case, marks=NO_INSTANTS) for case in cases(*WITH_INSTANTS, format="Orc")),
-    ],
-)
+@pytest.mark.parametrize(("shape", "codec"), cases(*TABLE_SHAPES, format="Orc"))
 def test_orc_is_read_by_spark(library: Library, shape: str, codec: str) -> None:
     path, seen = library.file(shape, "Orc", codec), library.seen(shape, "Orc", codec)
     wanted = as_json(expected(shape, topic_of(shape, "Orc", codec), seen), *TEXTS)

@@ -282,9 +282,10 @@ class SliceWriter:
         if encoding.nulls == "Skip":
             batch = batch.filter(pc.invert(nulls))
         offsets = batch.column("offset")
-        folders, unplaced = folders_of(batch, encoding, self.slice.topic, self.slice.partition, self._room)
         decoded = self._decoder.decode(batch)
-        rows, bad = decoded.rows, {**unplaced.rows, **decoded.bad.rows}
+        rows, place = decoded.rows, (self.slice.topic, self.slice.partition)
+        folders, unplaced = folders_of(batch, encoding, *place, self._room, rows)
+        bad = {**unplaced.rows, **decoded.bad.rows}
         if encoding.format == "Csv":
             bad = {**unwritable(rows, encoding), **bad}
         if encoding.nulls == "Fail":

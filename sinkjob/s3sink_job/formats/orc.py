@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from s3sink_job.encoding import Encoding
@@ -14,10 +17,12 @@ from s3sink_job.formats.compression import ByteSink
 from s3sink_job.formats.files import sink_file
 from s3sink_job.formats.pending import FixedObject
 
+Column: TypeAlias = pa.Array
 CODECS = {"None": "uncompressed", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Deflate": "zlib"}
 ENOUGH = 64 * 2**20
 STRIPE_ROWS = 65_536
 FOOTER_BYTES = 1024
+NO_TIME = -1
 ZONES = Path("/usr/share/zoneinfo")
 
 
@@ -46,8 +51,8 @@ class OrcEncoder:
     def write(self, rows: pa.Table) -> None:
         for batch in rows.combine_chunks().to_batches(max_chunksize=STRIPE_ROWS):
             # Arrow's writer looks for the children of a part of a column at the column's start.
-            whole = [pa.concat_arrays([column]) for column in batch.columns]
-            self._writer.write(pa.Table.from_arrays(whole, schema=batch.schema))
+            whole = [on_the_wall(pa.concat_arrays([column])) for column in batch.columns]
+            self._writer.write(pa.Table.from_arrays(whole, batch.schema.names))
             self._send()
 
     def settle(self) -> None:
@@ -61,6 +66,28 @@ class OrcEncoder:
         for data in self._gathered.take():
             self._sink.write(data)
             self._sent += len(data)
+
+
+def on_the_wall(column: Column) -> Column:
+    """Times as a clock in UTC shows them: Spark cannot read files with ORC's other type of time."""
+    return _with_times(column, lambda times: times.cast(pa.int64()).cast(pa.timestamp("ms")))
+
+
+def told_times(column: Column) -> Column:
+    """Without the time of a record that has none, which for Kafka is -1: readers fail on it."""
+    return _with_times(column, lambda times: times)
+
+
+def _with_times(column: Column, change: Callable[[Column], Column]) -> Column:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        none = pc.equal(column.cast(pa.int64()), NO_TIME)
+        return change(pc.if_else(none, pa.scalar(None, kind), column))
+    if not pa.types.is_struct(kind) or not any(pa.types.is_timestamp(field.type) for field in kind):
+        return column
+    children = [_with_times(child, change) for child in column.flatten()]
+    fields = [pa.field(field.name, child.type) for field, child in zip(kind, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=column.is_null())
 
 
 class _Gathered:

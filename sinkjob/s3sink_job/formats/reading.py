@@ -17,7 +17,7 @@ from pyarrow import orc
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats.avro import AVRO_TIME, HEADER, SIMPLE, SOURCE_NAME, TIME, replaced
 from s3sink_job.formats.compression import decompress
-from s3sink_job.formats.orc import find_time_zones
+from s3sink_job.formats.orc import find_time_zones, told_times
 from s3sink_job.formats.pending import common_record, exactly
 from s3sink_job.schema.text import text_of
 from s3sink_job.schema.types import NULL
@@ -50,6 +50,9 @@ def comparable(rows: pa.RecordBatch | pa.Table, encoding: Encoding, found: pa.Sc
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     if encoding.format == "Csv":
         return _comparable_csv(table, encoding, found)
+    if encoding.format == "Orc" and table.num_columns:
+        told = [told_times(pa.concat_arrays(column.chunks)) for column in table.combine_chunks().columns]
+        table = pa.Table.from_arrays(told, schema=table.schema)
     held = _holding(table)
     record = pa.struct(list(found))
     wider = common_record([record, held])

@@ -48,10 +48,10 @@ class NotPlain(ValueError):
 def values_of(texts: Column, bad: dict[int, str]) -> Values:
     """Of a column of text."""
     encoded = texts.dictionary_encode()
-    return _settled(encoded.dictionary, encoded.indices, bad)
+    return settled(encoded.dictionary, encoded.indices, bad)
 
 
-def _settled(distinct: Column, codes: Column, bad: dict[int, str]) -> Values:
+def settled(distinct: Column, codes: Column, bad: dict[int, str]) -> Values:
     """An empty text is as good as none, as it is for Hive."""
     some = pc.fill_null(pc.not_equal(distinct, ""), False)
     if not pc.all(some, min_count=0).as_py():
@@ -107,7 +107,7 @@ def _field(
     if verbatim and (zeros := _rows_with(codes, [encoded.dictionary.index("0").as_py()])):
         again.update(zeros[row] for row in _nonzero(pc.match_substring(text.take(pa.array(zeros)), "-0")))
     if not again:
-        return _settled(plain, codes, bad)
+        return settled(plain, codes, bad)
     texts = plain.take(codes).to_pylist()
     for row in sorted(again):
         try:

@@ -14,6 +14,7 @@ from s3sink_job.flush.clocks import clock_of
 from s3sink_job.flush.escaping import MISSING, SPECIAL, TAKEN, escape, missing_segment, value_segment
 from s3sink_job.flush.keys import MAX_KEY_BYTES, constant_segment
 from s3sink_job.layout import TOMBSTONES, Item
+from s3sink_job.records.decoded import decoded_fields
 from s3sink_job.records.fields import Path, Values, json_fields, name_of, values_of
 from s3sink_job.records.tables import takes_apart
 from s3sink_job.records.text import NONE_BAD, Bad, Column, utf8
@@ -27,16 +28,16 @@ Level = Values
 
 
 def folders_of(
-    batch: pa.RecordBatch, encoding: Encoding, topic: str, partition: int, room: int
+    batch: pa.RecordBatch, encoding: Encoding, topic: str, partition: int, room: int, rows: pa.RecordBatch | None = None
 ) -> tuple[Column | None, Bad]:
     """The folder of each record, None where all share one, and the records that have none.
 
-    A folder may take `room` bytes.
+    A folder may take `room` bytes. The rows that the records were decoded to spare a second look at their values.
     """
     layout, apart = encoding.layout, encoding.nulls == "Separate"
     if layout.constant and not apart:
         return None, NONE_BAD
-    levels = _levels(batch, encoding)
+    levels = _levels(batch, encoding, rows)
     parts = [levels.get(item) or constant_segment(item, layout, topic, partition) for item in layout.items]
     folders = _joined(parts, batch.num_rows)
     if apart and batch.column("value").null_count:
@@ -48,16 +49,18 @@ def folders_of(
     return folders, Bad(bad)
 
 
-def _levels(batch: pa.RecordBatch, encoding: Encoding) -> dict[Item, Level]:
+def _levels(batch: pa.RecordBatch, encoding: Encoding, rows: pa.RecordBatch | None) -> dict[Item, Level]:
     """Of each item that depends on the record."""
     items = [item for item in encoding.layout.items if not item.constant]
-    # Columns refuse a record that has a field twice: no need to look for it here as well.
-    apart = takes_apart(encoding)
-    fields = {
-        column: _fields(batch.column(column), format, column, wanted, once=column == "value" and apart)
-        for column, format in (("value", encoding.value), ("key", encoding.key))
-        if (wanted := _wanted([item for item in items if _is_field_of(column, item, format)]))
-    }
+    fields: dict[str, dict[Path, Values]] = {}
+    for column, format in (("value", encoding.value), ("key", encoding.key)):
+        wanted = _wanted([item for item in items if _is_field_of(column, item, format)])
+        known = decoded_fields(rows, encoding, wanted) if rows is not None and column == "value" else {}
+        if left := {path: verbatim for path, verbatim in wanted.items() if path not in known}:
+            # Columns refuse a record that has a field twice: no need to look for it here as well.
+            once = column == "value" and takes_apart(encoding)
+            known |= _fields(batch.column(column), format, column, left, once=once)
+        fields[column] = known
     return {item: _level(batch, encoding, item, _values(batch, encoding, item, fields)) for item in items}
 
 
