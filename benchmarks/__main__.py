@@ -17,7 +17,8 @@ from benchmarks.runner import ChildFailed
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.s3 import Versitygw
 
-MANY_RECORDS = 500_000
+MANY_RECORDS = 2_000_000
+"""So many that what is staged of a slice does not fit into memory."""
 
 
 def options() -> argparse.Namespace:

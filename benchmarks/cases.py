@@ -10,10 +10,11 @@ from e2e.parts.s3 import S3Server
 from s3sink_job.secrets import Secrets, write_secrets
 from s3sink_job.spec import SpecError, parse
 
-LIMIT, HAND_OVER, LINES, COLUMNS = "limit-noop", "hand-over", "json-json", "json-parquet"
-KINDS = {LIMIT: "limit", HAND_OVER: "hand-over"}
+LIMIT, LIMIT_V2, HAND_OVER, LINES, COLUMNS = "limit-noop", "limit-noop-v2", "hand-over", "json-json", "json-parquet"
+KINDS = {LIMIT: "limit", LIMIT_V2: "limit-v2", HAND_OVER: "hand-over"}
 FORMATS: dict[str, dict[str, Any]] = {
     LIMIT: {"type": "Json"},
+    LIMIT_V2: {"type": "Json"},
     HAND_OVER: {"type": "Json"},
     LINES: {"type": "Json"},
     COLUMNS: {"type": "Parquet", "compression": {"codec": "Zstd"}},

@@ -44,6 +44,10 @@ class Round:
     def limit(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """The columns that the product reads, by the reader that Spark takes by default, and nothing done with them."""
         self.spark.conf.unset("spark.sql.sources.useV1SourceList")
+        return self.limit_v2(order)
+
+    def limit_v2(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """The same by the reader that the product takes."""
         self._frame(order).write.format("noop").mode("overwrite").save()
         return {"records": sum(order["ends"])}
 
@@ -116,7 +120,13 @@ def main() -> None:
     first = json.loads(sys.stdin.readline())
     sink = parse(first["document"])
     rounds = Round(sink, Secrets(first["secrets"]), start_session(sink.spec, sink.metadata.name))
-    kinds = {"limit": rounds.limit, "hand-over": rounds.hand_over, "drain": rounds.drain, "flush": rounds.flush}
+    kinds = {
+        "limit": rounds.limit,
+        "limit-v2": rounds.limit_v2,
+        "hand-over": rounds.hand_over,
+        "drain": rounds.drain,
+        "flush": rounds.flush,
+    }
     run = kinds[first["kind"]]
     for line in sys.stdin:
         answers.write(json.dumps(run(json.loads(line))) + "\n")

@@ -28,6 +28,8 @@ STORES = 2_000
 """In topics that have them, as many as a slice has objects open at once."""
 KINDS = ("view", "search", "basket_add", "basket_remove", "checkout", "refund")
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "inlet", "juniper", "knoll", "lagoon")
+START, STEP = 1_767_225_600_000, 86.4
+"""Milliseconds: the time of the first record, and from one to the next. Two million of them are two days."""
 PATIENCE = 60.0
 
 
@@ -54,6 +56,10 @@ class Events:
                 number % 200 * 5,
                 tails[(n * 7919 + partition) % len(tails)],
             )
+
+
+def _time(partition: int, n: int) -> int:
+    return START + int((n * PARTITIONS + partition) * STEP)
 
 
 def _tail(chance: random.Random, more: dict[str, int]) -> bytes:
@@ -97,7 +103,7 @@ class Filler:
         start = self._written.get(topic, 0)
         for partition in range(PARTITIONS):
             for n, value in enumerate(self._events.values(partition, start, per_partition), 1):
-                self._send(topic, partition, value)
+                self._send(topic, partition, value, _time(partition, start + n - 1))
                 if n % 10_000 == 0 or n == per_partition:
                     self._producer.poll(0)
                     step(10_000 if n % 10_000 == 0 else n % 10_000)
@@ -106,10 +112,10 @@ class Filler:
             raise PartFailed(f"{left} records unsent, {len(self._failures)} refused: {self._failures[:1]}")
         self._written[topic] = start + per_partition
 
-    def _send(self, topic: str, partition: int, value: bytes) -> None:
+    def _send(self, topic: str, partition: int, value: bytes, time: int) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, partition=partition, on_delivery=self._delivered)
+                self._producer.produce(topic, value, partition=partition, timestamp=time, on_delivery=self._delivered)
                 return
             except BufferError:
                 self._producer.poll(0.1)
