@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from s3sink_job.layout import DEFAULT_LAYOUT, Layout, layout_from_doc, layout_of
@@ -48,6 +48,8 @@ WITH_COLUMNS = frozenset({"Parquet", "Avro", "Orc", "Csv"})
 KAFKA_COLUMNS = ("key", "value", "timestamp", "headers")
 META_COLUMNS = {"Kafka": ("key", "timestamp", "headers"), "Quix": ("key", "timestamp"), "Airbyte": ("timestamp",)}
 ENVELOPE = ("key", "value", "headers", "metadata")
+SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout")
+"""Fields that 0.1.0 does not know, and would stumble over."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,22 @@ class Encoding:
             wanted.add("timestamp")
         return tuple(name for name in KAFKA_COLUMNS if name in wanted)
 
+    @property
+    def folders_vary(self) -> bool:
+        """Whether records of one slice may go to different folders."""
+        return not self.layout.constant or self.nulls == "Separate"
+
+    @property
+    def grouped(self) -> bool:
+        """Whether records of one slice may go to different objects at a time."""
+        return self.folders_vary or self.window is not None
+
     def to_doc(self) -> dict[str, Any]:
-        return asdict(self)
+        """Without the fields that 0.1.0 does not know and nobody asked for, so that it reads on after a rollback."""
+        # The usual layout does not go by the flush's time, and the manifest has that as well.
+        timeless = replace(self, layout=replace(self.layout, stamp=0))
+        unused = {name for name in SINCE_0_2 if getattr(timeless, name) == getattr(Encoding, name)}
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
 
 def encoding_of(spec: Spec) -> Encoding:
@@ -141,6 +157,13 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
     if "layout" in doc:
         given["layout"] = layout_from_doc(doc["layout"])
     return Encoding(**given)
+
+
+def known_to_0_1(doc: Mapping[str, Any]) -> bool:
+    """Whether 0.1.0 makes the same objects of it. It would not notice itself: a `meta` that it lacks is none to it."""
+    codecs = doc.get("format") == "Parquet" or doc.get("codec") in {"None", "Gzip", "Zstd"}
+    formats = doc.get("format") in {"Parquet", "Json", "Text"} and doc.get("meta") in {"None", "Kafka", "Quix"}
+    return codecs and formats and not any(name in doc for name in SINCE_0_2)
 
 
 def _supplied(spec: Spec) -> str:

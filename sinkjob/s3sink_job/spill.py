@@ -58,6 +58,11 @@ class Spill:
         """Whether it is time to finish objects rather than to go on filling them."""
         return self.used >= self.place.limit // 2
 
+    @property
+    def nearly_full(self) -> bool:
+        """Whether even those that are finished one by one must be so at once."""
+        return self.used >= self.place.limit // 4 * 3
+
     def new_file(self) -> Path:
         self._files += 1
         return self._own_folder() / str(self._files)

@@ -8,11 +8,13 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from s3sink_job.engine import singles
 from s3sink_job.engine.books import Books
 from s3sink_job.errors import TransientError
+from s3sink_job.flush.manifest import Slice
 from tests.engine.harness import World, failure_of
 
 BYTES = {"type": "Bytes"}
@@ -139,3 +141,54 @@ def test_a_put_that_stays_refused_commits_nothing_and_loses_nothing(topic: World
     driver = topic.drain(format=BYTES)
     assert bodies(topic) == wanted([b"%d" % n for n in range(50)])
     assert topic.verify(driver).ok
+
+
+def test_another_record_is_never_written_over_one_that_is_there(topic: World) -> None:
+    """With the folders in another order, offset 5 of partition 1 and value 0 gets the key of partition 0, value 1."""
+    world = topic
+    world.kafka.add_partitions(world.topic, 2)
+    values = {0: [{"f": 1, "p": 0}], 1: [{"f": 0, "p": 1}]}
+    world.produce(values[0], partition=0)
+    partition, field = {"type": "Partition"}, {"type": "Field", "path": ["f"]}
+    world.drain(format=BYTES, layout={"partitionBy": [{"type": "Topic"}, partition, field]})
+    (key,) = world.sizes()
+    world.produce(values[1], partition=1)
+    driver = world.driver(format=BYTES, layout={"partitionBy": [{"type": "Topic"}, field, partition]})
+    driver.step()
+    driver.step()
+    problem = driver.problems[world.topic, 1]
+    assert (problem.reason, key in problem.message) == ("KeyTaken", True)
+    assert json.loads(world.content(key)) == values[0][0]
+
+
+def test_a_driver_that_was_outpaced_writes_nothing_over_what_was_committed(topic: World) -> None:
+    """It may read a topic that was made anew meanwhile, and take it for the old one."""
+    topic.produce([b"old"])
+    driver = topic.drain(format=BYTES)
+    (key,) = topic.sizes()
+    task = driver._writing.task((), "stale", driver.routing.encodings([topic.topic]), {}, conditional=True)
+    part = Slice(topic.topic, 1, 0, 0, 1, "Interval")
+    stale = singles.SingleObjects(task, part, driver._bucket())
+    rows = pa.RecordBatch.from_pydict({"value": pa.array([b"new"], pa.binary())})
+    assert failure_of(lambda: stale.write(rows, pa.array([0]), None)).reason == "KeyTaken"
+    assert topic.content(key) == b"old"
+
+
+def test_objects_of_a_flush_to_come_are_no_mistake(topic: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` beside a driver that writes, or after a crash, speaks of what was committed."""
+    topic.produce([b"0", b"1"])
+    topic.drain(format=BYTES)
+    topic.produce([b"2", b"3", b"4"])
+
+    def dies(self: Books, *_: Any) -> None:
+        raise TransientError("killed here")
+
+    driver = topic.driver(format=BYTES)
+    with monkeypatch.context() as patch:
+        patch.setattr(Books, "commit", dies)
+        failure_of(driver.step)
+    report = topic.verify(driver)
+    assert (report.ok, report.pending, report.unlisted, report.tally.records) == (True, 3, 0, 2), report.to_doc()
+    driver = topic.drain(format=BYTES)
+    report = topic.verify(driver)
+    assert (report.ok, report.pending, report.tally.records) == (True, 0, 5)

@@ -21,7 +21,7 @@ from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.state import Owner
 from s3sink_job.stores.bucket import Retrying
 from s3sink_job.stores.client import open_bucket
-from tests.engine.harness import PATIENCE, World
+from tests.engine.harness import PATIENCE, World, failure_of
 
 
 def until(driver: Driver, done: Callable[[], bool]) -> None:
@@ -231,6 +231,43 @@ def test_a_plan_is_what_the_next_flush_does_and_takes_nothing_over(world: World)
     (done,) = last_flush(driver).slices
     assert {"from": done.start, "to": done.end} == partition["slices"][0]
     assert world.state()["epoch"] == 1
+
+
+def test_a_plan_shows_the_bucket_of_a_route_and_where_folders_make_more_objects(world: World) -> None:
+    pay, clicks = f"{world.topic}-pay", f"{world.topic}-clicks"
+    for topic in (world.topic, pay, clicks):
+        world.kafka.create_topic(topic)
+        world.produce([{"n": n % 3} for n in range(12)], topic=topic)
+    other = f"{world.bucket}-b"
+    world.client().create_bucket(Bucket=other)
+    by_n = {"partitionBy": [{"type": "Topic"}, {"type": "Partition"}, {"type": "Field", "path": ["n"]}]}
+    routes = [
+        {"topics": [pay], "destination": {"bucket": other}, "flush": {"recordWindow": "1h"}, "layout": by_n},
+        {"topics": [clicks], "format": {"type": "Bytes"}, "layout": by_n, "destination": {"prefix": "each"}},
+    ]
+    driver = world.driver(source={"topics": [world.topic, pay, clicks]}, routes=routes)
+    doc = planned(world, driver)
+
+    found = {p["topic"]: p for p in doc["partitions"]}
+    assert [p.get("bucket") for p in found.values()] == [None, None, other]
+    assert [p.get("splitBy") for p in found.values()] == [None, None, ["folder", "window"]]
+    assert [p["objects"] for p in found.values()] == [1, 12, 1]
+    told = words(doc)
+    assert f"  s3://{other}/raw/{pay}/0/*/" in told
+    assert f"  each/{clicks}/0/*/" in told, "the sink's own bucket goes without saying"
+    assert "about 1 objects or more, at least one for each folder and window, of a size not measured yet" in told
+    assert "one flush: 36 offsets of 3 partitions in about 14 objects or more" in told
+
+    world.drain(driver)
+    assert len(world.sizes("", other)) >= 3
+    assert (len(world.objects()), len(world.objects("each/"))) == (1, 12)
+
+
+def test_a_plan_of_routes_that_no_driver_would_run_says_so(world: World) -> None:
+    by_n = {"partitionBy": [{"type": "Topic"}, {"type": "Partition"}, {"type": "Field", "path": ["n"]}]}
+    driver = world.driver(routes=[{"topics": [world.topic], "layout": by_n}])
+    error = failure_of(lambda: planned(world, driver))
+    assert error.reason == "RoutesClash"
 
 
 def test_a_plan_names_what_keeps_a_partition_from_being_read(world: World) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.engine import objects as module
+from s3sink_job.engine import writing
 from s3sink_job.engine.objects import Objects
 from s3sink_job.engine.writing import Writing
 from s3sink_job.flush.manifest import ObjectEntry
@@ -245,3 +246,70 @@ def test_rows_are_staged_in_order_and_in_full(store: Written) -> None:
     for entry in objects.done:
         value = int(entry.group[0].removeprefix("v="))
         assert ids_in(store.content(entry), wanted) == [n for n in range(6_000) if groups[n] == value]
+
+
+def _one_has_nearly_all(start: int, count: int) -> list[int]:
+    return [0 if n % 20 else 1 + n // 20 % 10 for n in range(start, start + count)]
+
+
+def test_a_value_that_has_nearly_all_rows_takes_no_more_memory(store: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows come back from the files piece by piece."""
+    most = 2**20
+    monkeypatch.setattr(module, "MOST_STAGED", most)
+    wanted = ENCODINGS["json"]
+    objects = store.objects(encoding=_by_value(wanted))
+    for start, values in _batches(100_000, 5_000):
+        objects.write(rows_of(values, wanted), offsets(start, 5_000), interleaved(_one_has_nearly_all(start, 5_000)))
+    assert objects._stage is not None
+    before, highest = pa.total_allocated_bytes(), 0
+    for _, pieces in objects._stage.drain():
+        for piece in pieces:
+            highest = max(highest, pa.total_allocated_bytes() - before)
+            del piece
+    assert len(objects._stage.groups) == 0
+    assert highest < 4 * most
+    objects.abandon()
+
+
+def test_staged_rows_that_fill_the_folder_become_more_objects_not_an_error(
+    store: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait packed, and are longer once they are encoded without compression."""
+    monkeypatch.setattr(module, "MOST_STAGED", 2**20)
+    wanted = replace(ENCODINGS["parquet zstd"], codec="None", row_group_bytes=2**20, dictionary=False)
+    objects = store.objects(encoding=_by_value(wanted), spill=replace(store.task.spill, limit=8 * 2**20))
+    for start in range(0, 40_000, 1_000):
+        rows = pa.RecordBatch.from_pydict({"id": range(start, start + 1_000), "text": ["again " * 60] * 1_000})
+        objects.write(rows, offsets(start, 1_000), interleaved(_one_has_nearly_all(start, 1_000)))
+    objects.close()
+    objects.tidy()
+    found: list[int] = []
+    for entry in objects.done:
+        found += ids_in(store.content(entry), wanted)
+    assert sorted(found) == list(range(40_000))
+    assert len(objects.done) > 11
+
+
+def test_a_field_may_have_the_name_that_staged_offsets_have(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([{"s3sink.offset": -n, "v": n % 20} for n in range(200)])
+    driver = world.drain(flush={"records": 1_000_000}, layout=BY_V)
+    assert sorted(row["s3sink.offset"] for row in world.rows()) == list(range(-199, 1))
+    assert world.verify(driver).ok
+
+
+def test_a_flush_makes_only_so_many_objects_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders by something like a user's id: neither a manifest nor a driver's memory grows with them."""
+    monkeypatch.setattr(writing, "MOST_OBJECTS", 450)
+    world.kafka.create_topic(world.topic)
+    world.produce([{"n": n, "v": n // 20} for n in range(20_000)])
+    world.patience = 240.0
+    driver = world.drain(flush={"records": 1_000_000}, layout=BY_V)
+    manifests = [json.loads(world.content(key)) for key in world.objects(".s3sink/default/sink/flushes/")]
+    assert len(manifests) == 3
+    assert all(len(manifest["objects"]) <= 450 for manifest in manifests)
+    assert world.state()["topics"][world.topic]["partitions"]["0"]["offset"] == 20_000
+    assert world.state()["totals"]["records"] == 20_000
+    assert all(s["more"] for m in manifests[:-1] for s in m["slices"]), "what is left is due still"
+    report = world.verify(driver)
+    assert report.ok, report.to_doc()

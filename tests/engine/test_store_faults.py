@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +16,9 @@ from e2e.parts.proxy import FaultProxy, Status, StripHeaders, request_is
 from e2e.parts.s3 import Moto
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.gc import orphans
+from s3sink_job.engine.repair import check_whole
+from s3sink_job.engine.write import SliceResult
+from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from tests.engine.harness import World, failure_of
@@ -150,6 +156,37 @@ def test_an_upload_lost_after_the_commit_is_written_again(world: World, monkeypa
     assert all(key.endswith(".jsonl") for key in world.objects()), "as it was meant when it was committed"
     report = world.verify(driver)
     assert (report.ok, report.tally.records) == (True, 2501)
+
+
+def test_a_lost_object_comes_back_whole_though_its_folder_would_be_too_long_by_now(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prefix has grown since; the key was given then."""
+    world.kafka.create_topic(world.topic)
+    fields = {name: name * 200 for name in "abcd"}
+    world.produce([{**fields, "n": n} for n in range(10)])
+    layout = {"partitionBy": [{"type": "Topic"}, *({"type": "Field", "path": [name]} for name in fields)]}
+    committed_but_unpublished(world, monkeypatch, layout=layout, destination={"prefix": "p"})
+    assert abort_all(world) == 1
+    driver = world.drain(layout=layout, destination={"prefix": "raw/" + "q" * 200})
+    (key,) = world.objects("p/")
+    assert [json.loads(line)["n"] for line in world.content(key).splitlines()] == list(range(10))
+    assert world.verify(driver).ok
+
+
+@pytest.mark.parametrize(("rows", "compacted", "short"), [(10, set(), False), (9, set(), True), (9, {"t"}, False)])
+def test_a_lost_object_is_never_replaced_by_less_than_it_held(rows: int, compacted: set[str], short: bool) -> None:
+    """Unless Kafka may have dropped records by itself."""
+    entry = ObjectEntry("raw/t/0/0.jsonl", "u", (), "t", 1, 0, first=0, last=9, rows=10, bytes=100)
+    part = Slice("t", 1, 0, 0, 10, "Repair")
+    result = SliceResult(part, 10, (replace(entry, rows=rows),))
+    admin: Any = SimpleNamespace(compacted=lambda topics: compacted)
+    if not short:
+        check_whole([(part, entry)], [result], admin)
+        return
+    error = failure_of(lambda: check_whole([(part, entry)], [result], admin))
+    assert (error.reason, error.retryable) == ("RepairFellShort", False)
+    assert "raw/t/0/0.jsonl held 10 records" in str(error)
 
 
 def test_a_lost_upload_whose_records_expired_is_a_recorded_gap(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,3 +129,14 @@ def test_an_object_that_cannot_be_decompressed_is_found(world: World) -> None:
 def test_a_sink_that_never_ran_proves_nothing(world: World) -> None:
     world.kafka.create_topic(world.topic)
     assert failure_of(lambda: world.verify(world.driver())).reason == "NoState"
+
+
+def test_folders_that_changed_in_the_course_of_time_are_no_mistake(world: World) -> None:
+    """Each record is looked for where the flush of its time put it, whatever the batches that Kafka hands out."""
+    world.kafka.create_topic(world.topic)
+    topic, field = {"type": "Topic"}, {"type": "Field", "path": ["f"]}
+    for start, items in enumerate(([topic, field], [topic], [topic, field])):
+        world.produce([{"n": 50 * start + n, "f": "xyz"[n % 3]} for n in range(50)])
+        driver = world.drain(layout={"partitionBy": items}, flush={"records": 10})
+    report = world.verify(driver)
+    assert (report.ok, report.tally.records) == (True, 150), report.to_doc()

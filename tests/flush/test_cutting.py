@@ -109,6 +109,7 @@ def test_tasks_are_those_of_the_driver_or_of_all_executors() -> None:
 
     assert limits_of(local) == Limits(parallel=3, bytes_per_second=2**20)
     assert limits_of(cluster).parallel == 8
+    assert limits_of(cluster, spread=True) == replace(limits_of(cluster), partitions=8)
 
 
 dues = st.lists(

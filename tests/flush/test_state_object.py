@@ -87,7 +87,7 @@ def test_the_state_of_a_newer_s3sink_is_refused_and_says_so() -> None:
 
 
 def test_the_manifest_of_a_newer_s3sink_is_refused_and_says_so() -> None:
-    doc = json.loads(manifest().to_json()) | {"formatVersion": 2}
+    doc = json.loads(manifest().to_json()) | {"formatVersion": 3}
 
     with pytest.raises(ProtocolError, match="upgrade s3sink") as refused:
         manifest_from_json(json.dumps(doc).encode(), WHERE)

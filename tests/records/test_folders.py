@@ -311,3 +311,8 @@ def test_duckdb_reads_the_partition_column_back(tmp_path: Path) -> None:
     files, how = f"'{tmp_path}/*/*.parquet'", "hive_partitioning = true, hive_types_autocast = false"
     rows = duckdb.sql(f"SELECT n, a FROM read_parquet({files}, {how}) ORDER BY n").fetchall()
     assert [value for _, value in rows] == values
+
+
+def test_what_no_xml_document_can_hold_is_escaped() -> None:
+    """Stores answer in XML with the key in it: the answer could not be read."""
+    assert one(json.dumps({"v": "a\ufffeb\uffff"}).encode(), field("v")) == "a%EF%BF%BEb%EF%BF%BF"

@@ -75,6 +75,8 @@ def _words(report: Report) -> str:
     ]
     if doc["unlisted"]:
         lines.append(f"unlisted    {doc['unlisted']:,} objects of this sink that no flush lists")
+    if doc["pending"]:
+        lines.append(f"pending     {doc['pending']:,} objects of a flush that is not committed yet")
     if doc["unchecked"]:
         lines.append(f"unchecked   {doc['unchecked']:,} objects: Kafka no longer has their records; rows counted")
     lines += [f"  - {finding}" for finding in doc["findings"]]

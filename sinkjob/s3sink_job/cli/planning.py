@@ -49,7 +49,8 @@ def words(doc: dict[str, Any]) -> str:
     due = [p for p in doc["partitions"] if "reason" in p]
     if due:
         objects, offsets = sum(p["objects"] for p in due), sum(p["offsets"] for p in due)
-        lines.append(f"one flush: {offsets:,} offsets of {len(due)} partitions in about {objects:,} objects")
+        more = " or more" if any("splitBy" in p for p in due) else ""
+        lines.append(f"one flush: {offsets:,} offsets of {len(due)} partitions in about {objects:,} objects{more}")
     else:
         lines.append("nothing is due")
     if doc["left"]:
@@ -65,9 +66,11 @@ def _partition(doc: dict[str, Any]) -> list[str]:
     if "reason" in doc:
         size = f", about {doc['bytes']:,} bytes" if "bytes" in doc else ", of a size not measured yet"
         line += f"; due by {doc['reason']}: {doc['offsets']:,} offsets in {len(doc['slices'])} slices"
-        line += f", about {doc['objects']:,} objects{size}"
+        split = f" or more, at least one for each {' and '.join(doc['splitBy'])}" if "splitBy" in doc else ""
+        line += f", about {doc['objects']:,} objects{split}{size}"
         more = ["  …"] if len(doc["keys"]) > KEYS_SHOWN else []
-        return [line, *(f"  {key}" for key in doc["keys"][:KEYS_SHOWN]), *more]
+        place = f"s3://{doc['bucket']}/" if "bucket" in doc else ""
+        return [line, *(f"  {place}{key}" for key in doc["keys"][:KEYS_SHOWN]), *more]
     if "waitsFor" in doc:
         line += f"; due by {doc['waitsFor']} at {doc['due']}"
     return [line]

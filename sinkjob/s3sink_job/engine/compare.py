@@ -131,7 +131,8 @@ class PartitionWalk:
         for group, mine in self._split(batch, rules):
             queue = self._queues.get((rules, group))
             left.append(mine if queue is None else self._take_queued(queue, mine))
-        return pa.concat_batches(left) if left else batch
+        # In order again: whoever is asked next cuts at the ends of objects.
+        return pa.concat_batches(left).sort_by("offset") if left else batch
 
     def _split(self, batch: pa.RecordBatch, rules: Encoding) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
         folders, _ = folders_of(batch, rules, *self.at, MAX_KEY_BYTES)

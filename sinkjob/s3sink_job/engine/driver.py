@@ -18,7 +18,7 @@ from s3sink_job.engine.books import Books
 from s3sink_job.engine.held import Held
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.mirror import Mirror
-from s3sink_job.engine.repair import what_is_left
+from s3sink_job.engine.repair import check_whole, what_is_left
 from s3sink_job.engine.routing import Routing, encodings_of
 from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
@@ -84,7 +84,7 @@ class Driver:
         self.reporter, self.cluster, self.stop, self.clock = reporter, cluster, stop, clock
         self.routing = Routing(sink.spec)
         self.books: Books | None = None
-        self.limits = limits_of(sink.spec)
+        self.limits = limits_of(sink.spec, spread=self.routing.spread)
         self.problems: Mapping[TopicPartition, Problem] = {}
         self._writing = Writing(sink, secrets, spark, stop, self.routing, reporter.metrics.request_retries.inc)
         self._topics = Topics(sink.spec.source, clock)
@@ -345,6 +345,7 @@ class Driver:
             raise TransientError(f"writing a lost object again: {failure.message}", reason=failure.reason)
         if len(self._writing.keep_current(results, state, self._kafka(), ledger.bucket)) < len(results):
             raise TransientError("a topic was made anew while a lost object was written again")
+        check_whole(left, results, self._kafka())
         keys = tuple(o.key for o in lost)
         again = books.manifest(state, encodings, number=number, results=results, gaps=gaps, replaces=keys)
         books.commit(state, again)

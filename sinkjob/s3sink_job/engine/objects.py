@@ -77,6 +77,12 @@ class Objects:
         else:
             self._keep(rows, offsets, groups)
 
+    def with_these(self, groups: Groups | None) -> int:
+        """How many objects there are, those still to be made and those of rows in these groups among them."""
+        known = self._open.keys() if self._stage is None else self._stage.groups
+        fresh = 1 if groups is None else sum(group not in known for group in groups.keys)
+        return len(self.done) + len(known) + fresh
+
     def _keep(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups) -> None:
         if self._stage is None:
             self._stage = Stage(self._spill, MOST_STAGED)
@@ -154,7 +160,8 @@ class Objects:
                 current.writer.settle()
             current.upload.spill(self._spill)
             held += current.held
-        while self._open and self._stage is None and self._spill.crowded:
+        # Beside staged rows there is less room, and it is not their objects' fault if it is crowded.
+        while self._open and (self._spill.nearly_full if self._stage else self._spill.crowded):
             self._close(next(iter(self._open.values())))
 
     def _begin(self, group: Group, first: int) -> OpenObject:
@@ -181,8 +188,8 @@ class Objects:
     def _key(self, group: Group, first: int) -> str:
         task, slice = self.task, self.slice
         layout = task.encoding.layout
-        variable = not layout.constant or task.encoding.nulls == "Separate"
-        folder = group[0] if variable else constant_folder(layout, slice.topic, slice.partition)
+        varies = task.encoding.folders_vary
+        folder = group[0] if varies else constant_folder(layout, slice.topic, slice.partition)
         place, count = task.place_of(slice)
         at = At(slice.topic, slice.generation, slice.partition, first, (self._begun - 1) * count + place)
         return object_key(task.destination.prefix, layout, at, folder, task.encoding.extension, task.mark)

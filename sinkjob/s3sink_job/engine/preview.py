@@ -94,12 +94,24 @@ class Preview:
             "objects": sum(-(-(part.end - part.start) // length) for part in slices),
             "keys": [self._key(part) for part in slices],
         }
+        if split := self._split_by(at[0]):
+            doc |= {"splitBy": split}
+        bucket = self.routing.spec_of(at[0]).destination.bucket
+        if bucket != self.sink.spec.destination.bucket:
+            doc |= {"bucket": bucket}
         if known.written_per_offset is not None and known.read_per_offset is not None:
             doc |= {
                 "bytes": round(offsets * known.written_per_offset),
                 "readBytes": round(offsets * known.read_per_offset),
             }
         return doc
+
+    def _split_by(self, topic: str) -> list[str]:
+        """What records tell and offsets do not: each value makes an object of its own, so there may be more of them."""
+        encoding = self.encodings.of(topic)
+        if encoding.format == "Bytes":
+            return []
+        return ["folder"] * encoding.folders_vary + ["window"] * (encoding.window is not None)
 
     def _key(self, part: Slice) -> str:
         """Of the slice's first object, if its first offset holds a record; `*` stands for what the record tells."""
@@ -112,6 +124,7 @@ class Preview:
 
 def preview(driver: Driver, ledger: Ledger) -> Preview:
     """Reads the state and asks Kafka for offsets; nothing else, and nothing is written."""
+    driver.routing.check()
     stored = ledger.look(driver.sink.metadata.annotations.get(ADOPT, ""))
     state = State(owner=ledger.owner) if stored is None else published(replace(stored, owner=ledger.owner))
     books = Rehearsal(ledger, state, driver.clock)

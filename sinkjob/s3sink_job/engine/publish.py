@@ -11,6 +11,8 @@ from s3sink_job.stores.bucket import Bucket, NoSuchUpload, PreconditionFailed
 FLUSH_TAG = "s3sink-flush"
 """Object metadata that names the manifest: what tells an object of ours from anybody else's."""
 SINK_TAG = "s3sink-sink"
+RECORD_TAG, VALUE_TAG = "s3sink-record", "s3sink-value"
+"""Which record an object of a single one holds, and the SHA-256 of its value."""
 PARALLEL = 8
 
 

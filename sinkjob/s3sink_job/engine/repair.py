@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from s3sink_job.engine.write import SliceResult
+from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, GapReason, ObjectEntry, Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
@@ -30,3 +32,15 @@ def what_is_left(
         if start <= entry.last:
             left.append((Slice(*place, start, entry.last + 1, "Repair"), entry))
     return tuple(left), tuple(gaps)
+
+
+def check_whole(left: Iterable[Left], results: Iterable[SliceResult], admin: Admin) -> None:
+    """Raises if an object would come back with fewer records than it had, though Kafka should have them all."""
+    for (part, entry), result in zip(left, results, strict=True):
+        rows = sum(o.rows for o in result.objects)
+        if rows < entry.rows and part.start == entry.first and not admin.compacted([part.topic]):
+            raise FinalError(
+                f"{entry.key} held {entry.rows} records when its upload vanished, and only {rows} of them can be "
+                f"written again from {part}: nothing of it was committed, and it is tried again",
+                reason="RepairFellShort",
+            )

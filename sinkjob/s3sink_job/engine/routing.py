@@ -68,6 +68,11 @@ class Routing:
     def shortest_interval(self) -> float:
         return min(own.flush.interval for own in (self.spec, *self._specs))
 
+    @property
+    def spread(self) -> bool:
+        """Whether any topic's objects depend on what is in its records."""
+        return any(encoding.grouped for encoding in (self.default, *self._encodings))
+
     def check(self) -> None:
         """Refuses what only the job can judge: time zones, locales, and layouts that could give two objects one key."""
         for encoding in (self.default, *self._encodings):

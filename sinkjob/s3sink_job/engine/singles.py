@@ -1,25 +1,28 @@
 """Objects of one record each, for format Bytes: put whole, at once, since key and content follow from the record.
 
-They show before the flush is committed. If it never is, the next one writes the very same objects again.
+They show before the flush is committed. If it never is, the next one writes the very same objects again: each
+says which record it holds, and nothing but the same record is ever written over it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.pool import ThreadPool
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG, key_taken
+from s3sink_job.engine.publish import FLUSH_TAG, RECORD_TAG, SINK_TAG, VALUE_TAG, key_taken
+from s3sink_job.errors import TransientError
 from s3sink_job.flush.keys import At, constant_folder, object_key
-from s3sink_job.flush.manifest import ObjectEntry, Slice
+from s3sink_job.flush.manifest import ObjectEntry, Slice, record_name
 from s3sink_job.formats.compression import compressing
 from s3sink_job.records.groups import Groups
-from s3sink_job.stores.bucket import Bucket, PreconditionFailed
+from s3sink_job.stores.bucket import Bucket, Found, PreconditionFailed
 
 if TYPE_CHECKING:
     from s3sink_job.engine.write import WriteTask
@@ -44,6 +47,9 @@ class SingleObjects:
         with ThreadPool(PARALLEL) as pool:
             self.done.extend(pool.imap(self._put, records))
 
+    def with_these(self, groups: Groups | None) -> int:
+        return len(self.done)
+
     def close(self) -> None:
         return
 
@@ -56,26 +62,35 @@ class SingleObjects:
     def _put(self, record: Record) -> ObjectEntry:
         offset, value, group = record
         task, slice, encoding = self.task, self.slice, self.task.encoding
-        variable = not encoding.layout.constant or encoding.nulls == "Separate"
-        folder = group[0] if variable else constant_folder(encoding.layout, slice.topic, slice.partition)
+        varies = encoding.folders_vary
+        folder = group[0] if varies else constant_folder(encoding.layout, slice.topic, slice.partition)
         at = At(slice.topic, slice.generation, slice.partition, offset)
         key = object_key(task.destination.prefix, encoding.layout, at, folder, encoding.extension, task.mark)
         body = _compressed(value, encoding)
-        self._send(key, body)
         place = (slice.topic, slice.generation, slice.partition)
+        self._send(key, body, {RECORD_TAG: record_name(*place, offset), VALUE_TAG: hashlib.sha256(value).hexdigest()})
         return ObjectEntry(*(key, "", (), *place, offset, offset, 1, len(body)), group=group, bucket=task.other_bucket)
 
-    def _send(self, key: str, body: bytes) -> None:
+    def _send(self, key: str, body: bytes, record: dict[str, str]) -> None:
         task, encoding = self.task, self.task.encoding
-        described = ({SINK_TAG: task.sink, FLUSH_TAG: task.flush}, encoding.content_type, encoding.content_encoding)
+        record = {SINK_TAG: task.sink, **record}
+        described = ({**record, FLUSH_TAG: task.flush}, encoding.content_type, encoding.content_encoding)
         try:
             self.bucket.put_data(key, body, *described, if_absent=task.conditional)
         except PreconditionFailed as answer:
             found = self.bucket.head(key)
-            if found is not None and found.metadata.get(SINK_TAG) != task.sink:
+            if found is None:
+                raise TransientError(f"s3://{self.bucket.name}/{key}: taken a moment ago, gone now") from answer
+            if not record.items() <= found.metadata.items():
                 raise key_taken(self.bucket, key, task.flush) from answer
-            # A flush that was never committed wrote it, or somebody removed it a moment ago.
-            self.bucket.put_data(key, body, *described, if_absent=found is None)
+            # A flush that was never committed wrote it.
+            self._send_over(found, body, *described)
+
+    def _send_over(self, found: Found, body: bytes, *described: Any) -> None:
+        try:
+            self.bucket.put_data(found.key, body, *described, if_match=found.etag)
+        except PreconditionFailed as answer:
+            raise TransientError(f"s3://{self.bucket.name}/{found.key}: changed a moment ago") from answer
 
 
 def _compressed(value: bytes, encoding: Encoding) -> bytes:

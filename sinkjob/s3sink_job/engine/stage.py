@@ -7,9 +7,11 @@ writer is open at a time, and gets all of its rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from s3sink_job.spill import Spill
 
 Group = tuple[str, ...]
 OFFSET = "s3sink.offset"
+"""The last column of staged rows. A value may have one of that name too: it is found by its place."""
 MOST_STAGED = 48 * 2**20
 """Bytes of rows in memory. To put them in order takes as much again for a moment."""
 FILES = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -49,6 +52,11 @@ class Stage:
     _row_codes: list[np.ndarray] = field(default_factory=list)
     _runs: list[Run] = field(default_factory=list)
 
+    @property
+    def groups(self) -> Collection[Group]:
+        """Whose rows are here."""
+        return self._codes.keys()
+
     def add(self, rows: pa.RecordBatch, offsets: pa.Array, keys: list[Group], codes: pa.Array) -> None:
         """`codes` has the place in `keys` of each row's group."""
         rows = rows.append_column(OFFSET, offsets)
@@ -62,16 +70,17 @@ class Stage:
             self._spill()
 
     def drain(self) -> Iterator[tuple[Group, Iterator[Piece]]]:
-        """Gives everything back, group by group, in the order in which the groups came."""
+        """Gives everything back, group by group, in the order in which the groups came.
+
+        The pieces of a group are read as they are asked for: one group may be nearly all there is.
+        """
         last, bounds = self._sorted()
         readers = [(pa.ipc.open_file(pa.memory_map(str(run.path))), run.batches) for run in self._runs]
         try:
             for group, code in self._codes.items():
-                found = [reader.get_batch(batches[code]) for reader, batches in readers if code in batches]
-                if last is not None and code in bounds:
-                    start, count = bounds[code]
-                    found.append(last.slice(start, count))
-                yield group, map(_piece, found)
+                start, count = bounds.get(code, (0, 0))
+                rest = [last.slice(start, count)] if last is not None and count else []
+                yield group, map(_piece, chain(_read(readers, code), rest))
         finally:
             del readers
             for run in self._runs:
@@ -106,6 +115,12 @@ class Stage:
         pa.default_memory_pool().release_unused()
 
 
+def _read(readers: Sequence[tuple[Any, dict[int, int]]], code: int) -> Iterator[pa.RecordBatch]:
+    for reader, batches in readers:
+        if code in batches:
+            yield reader.get_batch(batches[code])
+
+
 def _piece(rows: pa.RecordBatch) -> Piece:
-    place = rows.schema.get_field_index(OFFSET)
+    place = rows.num_columns - 1
     return Piece(rows.remove_column(place), rows.column(place))

@@ -21,10 +21,10 @@ from s3sink_job.engine.compare import CompareTask, Expected, Tally
 from s3sink_job.engine.contents import Unreadable, read_rows
 from s3sink_job.engine.job import collect, read_slices
 from s3sink_job.engine.ledger import Ledger
-from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.engine.publish import FLUSH_TAG, RECORD_TAG, SINK_TAG
 from s3sink_job.engine.write import RESULT_SCHEMA
 from s3sink_job.errors import FinalError
-from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, Slice, SliceEntry
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, Slice, SliceEntry, record_parts
 from s3sink_job.flush.plan import TopicPartition
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
@@ -41,13 +41,18 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Report:
-    """What was found. `unchecked` objects could not be compared, since Kafka no longer has their records."""
+    """What was found.
+
+    `unchecked` objects could not be compared, since Kafka no longer has their records; `pending` ones, of a single
+    record each, show already, though the flush that they are of is not committed yet.
+    """
 
     sink: str
     objects: int = 0
     skipped: int = 0
     unchecked: int = 0
     unlisted: int = 0
+    pending: int = 0
     partitions: int = 0
     tally: Tally = field(default_factory=Tally)
     gaps: list[Gap] = field(default_factory=list)
@@ -67,6 +72,7 @@ class Report:
             "skipped": self.skipped,
             "objects": self.objects,
             "unlisted": self.unlisted,
+            "pending": self.pending,
             "unchecked": self.unchecked,
             "partitions": self.partitions,
             "gapRanges": [
@@ -114,7 +120,7 @@ def verify(
     report.skipped = sum(len(s.skipped) for slices in history.slices.values() for s in slices)
     report.objects = sum(len(objects) for objects in history.objects.values())
     check_ranges(state, history, report)
-    _check_objects(bucket, sink, ledger, history, report)
+    _check_objects(bucket, sink, ledger, state, history, report)
     comparable = _comparable(state, history, admin, ledger)
     _compare(sink, secrets, bucket, spark, connection, comparable, report)
     _check_alone(bucket, history, comparable, report)
@@ -201,7 +207,9 @@ def _current(state: State) -> dict[Place, tuple[int, int]]:
     }
 
 
-def _check_objects(bucket: Bucket, sink: S3Sink, ledger: Ledger, history: History, report: Report) -> None:
+def _check_objects(
+    bucket: Bucket, sink: S3Sink, ledger: Ledger, state: State, history: History, report: Report
+) -> None:
     """Each listed object is there with its size; no unlisted one in the same folders is ours."""
     listed = {(entry.bucket, entry.key): entry for entries in history.objects.values() for entry, _ in entries}
     present = _beside(bucket, listed)
@@ -215,9 +223,20 @@ def _check_objects(bucket: Bucket, sink: S3Sink, ledger: Ledger, history: Histor
     later = ledger.load()
     names = {m.name for m in ledger.history(later)} if later else set()
     for found in ours:
-        if found.metadata.get(FLUSH_TAG) not in names - history.names:
+        if _to_come(state, found.metadata.get(RECORD_TAG, "")):
+            report.pending += 1
+        elif found.metadata.get(FLUSH_TAG) not in names - history.names:
             report.unlisted += 1
             report.tally.find(f"{found.key}: written by this sink, but listed by no committed flush")
+
+
+def _to_come(state: State, record: str) -> bool:
+    """Whether a record, by its name, is still to be committed."""
+    if not record:
+        return False
+    topic, generation, partition, offset = record_parts(record)
+    known = _current(state).get((topic, generation, partition))
+    return known is not None and offset >= known[1]
 
 
 def _beside(bucket: Bucket, listed: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:

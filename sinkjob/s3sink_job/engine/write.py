@@ -20,7 +20,7 @@ from s3sink_job.engine.objects import Objects
 from s3sink_job.engine.pace import Pace
 from s3sink_job.engine.singles import SingleObjects
 from s3sink_job.errors import ProtocolError, S3SinkError
-from s3sink_job.flush.keys import room_for_folder
+from s3sink_job.flush.keys import MAX_KEY_BYTES, room_for_folder
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
 from s3sink_job.formats.csv import unwritable
 from s3sink_job.records.decode import Decoder, null_rows, open_decoder
@@ -110,6 +110,8 @@ class WriteTask:
     max_bad: int
     spill: SpillPlace
     bytes_per_object: int | None = None
+    most_objects: int | None = None
+    """That a slice may make: it ends before the batch that would need more."""
     bytes_per_second: float | None = None
     """How fast this one task may read."""
     mark: str = ""
@@ -197,12 +199,15 @@ class SliceWriter:
     slice: Slice
     _objects: Objects | SingleObjects = field(init=False)
     _room: int = field(init=False)
+    """Bytes that a folder may have. One that was written before had room."""
     _decoder: Decoder = field(init=False)
     _last: int = -1
     _skipped: list[int] = field(default_factory=list)
     _failure: Failure | None = None
     _retries: int = 0
     _read: int = 0
+    _end: int | None = None
+    """Where the slice ends before its time, because it makes enough objects."""
 
     def __post_init__(self) -> None:
         task, topic = self.task, self.slice.topic
@@ -213,7 +218,9 @@ class SliceWriter:
         self._decoder = open_decoder(task.encoding, topic, known, generation=generation)
         self._objects = open_objects(task, self.slice, bucket, self._decoder.as_text)
         layout, prefix = task.encoding.layout, task.destination.prefix
-        self._room = room_for_folder(prefix, layout, topic, task.encoding.extension, task.mark)
+        self._room = MAX_KEY_BYTES
+        if not task.key:
+            self._room = room_for_folder(prefix, layout, topic, task.encoding.extension, task.mark)
 
     def _count_retry(self, what: str) -> None:
         self._retries += 1
@@ -224,15 +231,17 @@ class SliceWriter:
             self._failure = Failure(LARGE_RECORD, f"offset {large} is a large record", retryable=True)
             return False
         self._check(batch)
-        self._read += batch.nbytes
         try:
             self._write(batch)
         except S3SinkError as error:
             self._failure = Failure(error.reason, str(error), error.retryable)
+        if self._end is not None:
+            return False
+        self._read += batch.nbytes
         return self._failure is None
 
     def finish(self) -> SliceResult:
-        end = self.slice.end
+        end = self.slice.end if self._end is None else self._end
         if self._failure is None or self._failure.offset is not None:
             try:
                 self._objects.close()
@@ -277,10 +286,12 @@ class SliceWriter:
         self._last = last
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        encoding = self.task.encoding
+        encoding, first = self.task.encoding, batch.column("offset")[0].as_py()
         nulls = null_rows(batch)
         if encoding.nulls == "Skip":
             batch = batch.filter(pc.invert(nulls))
+        if not batch.num_rows:
+            return
         offsets = batch.column("offset")
         decoded = self._decoder.decode(batch)
         rows, place = decoded.rows, (self.slice.topic, self.slice.partition)
@@ -291,12 +302,20 @@ class SliceWriter:
         if encoding.nulls == "Fail":
             bad |= dict.fromkeys(pc.indices_nonzero(nulls).to_pylist(), NULL_VALUE)
         groups = groups_of(batch, encoding, folders)
+        if self._too_many(groups):
+            self._end = first
+            return
         if bad:
             keep = self._judge(offsets, bad)
             rows, offsets = rows.filter(keep), offsets.filter(keep)
             groups = None if groups is None else Groups(groups.keys, groups.codes.filter(keep))
         if len(offsets):
             self._objects.write(rows, offsets, groups)
+
+    def _too_many(self, groups: Groups | None) -> bool:
+        """Not of the first batch: a slice gets on, whatever it holds."""
+        most = self.task.most_objects
+        return most is not None and self._read > 0 and self._objects.with_these(groups) > most
 
     def _judge(self, offsets: pa.Array, bad: dict[int, str]) -> pa.Array:
         """Which rows to keep: all but the bad ones, and none from the first that may not be skipped."""

@@ -14,7 +14,7 @@ from s3sink_job.engine.repair import Left
 from s3sink_job.engine.routing import Encodings, Routing
 from s3sink_job.engine.write import LARGE_RECORD, Failure, SliceResult, WriteTask
 from s3sink_job.errors import FinalError, S3SinkError
-from s3sink_job.flush.cut import joined, task_slots
+from s3sink_job.flush.cut import MOST_OBJECTS, joined, task_slots
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
@@ -66,6 +66,7 @@ class Writing:
             records_per_object=spec.flush.records,
             bytes_per_object=spec.flush.bytes,
             bytes_per_second=self._share_of_rate(len(slices)),
+            most_objects=MOST_OBJECTS // max(1, len(slices)),
             skip_bad=spec.errors.records == "Skip",
             max_bad=spec.errors.max_per_flush,
             mark="" if conditional else flush,
@@ -193,7 +194,7 @@ def _again(task: WriteTask, part: Slice, entry: ObjectEntry) -> WriteTask:
     if entry.bucket:
         destination = replace(task.destination, bucket=entry.bucket)
         task = replace(task, destination=destination, other_bucket=entry.bucket)
-    task = replace(task, records_per_object=None, bytes_per_object=None)
+    task = replace(task, records_per_object=None, bytes_per_object=None, most_objects=None)
     return replace(task, skip_bad=True, max_bad=EVERY_BAD_RECORD)
 
 

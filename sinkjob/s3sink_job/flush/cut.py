@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.spec import Spark, Spec
@@ -19,6 +19,10 @@ ASSUMED = 1024.0
 """Bytes that an offset is taken for until its partition was measured."""
 LIGHTEST = 128.0
 """However little a record holds, it is as much work as one of so many bytes."""
+MOST_OBJECTS = 20_000
+"""That one flush makes, however many values its folders have: some minutes of requests, all listed in one manifest."""
+SPREAD_PARTITIONS = 8
+"""That a flush takes where folders depend on the records, so that each may make thousands of objects."""
 THROTTLED_FLUSH = 60.0
 """Seconds that a flush may last at `source.maxBytesPerSecond`."""
 
@@ -71,8 +75,10 @@ def task_slots(spark: Spark) -> int:
     return spark.driver.cores if spark.mode == "Local" else spark.executor.instances * spark.executor.cores
 
 
-def limits_of(spec: Spec) -> Limits:
-    return Limits(parallel=task_slots(spec.spark), bytes_per_second=spec.source.max_bytes_per_second)
+def limits_of(spec: Spec, *, spread: bool = False) -> Limits:
+    """`spread` is whether the folders of a flush depend on its records."""
+    limits = Limits(parallel=task_slots(spec.spark), bytes_per_second=spec.source.max_bytes_per_second)
+    return replace(limits, partitions=max(SPREAD_PARTITIONS, limits.parallel)) if spread else limits
 
 
 def weight_of(read_per_offset: float | None) -> float:

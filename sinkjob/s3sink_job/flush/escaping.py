@@ -12,9 +12,9 @@ from s3sink_job.layout import TOMBSTONES
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 """Hive's own name for the folder of what has no value."""
 HIVE = "\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(1, 0x20)))
-MORE = "\x00}<>|`"
-"""What S3 clients have trouble with beyond what Hive escapes."""
-ESCAPES = {ord(char): f"%{ord(char):02X}" for char in HIVE + MORE}
+MORE = "\x00}<>|`\ufffe\uffff"
+"""What S3 clients have trouble with beyond what Hive escapes; the last two are in no XML document."""
+ESCAPES = {ord(char): "".join(f"%{byte:02X}" for byte in char.encode()) for char in HIVE + MORE}
 SPECIAL = f"[{re.escape(HIVE + MORE)}]"
 TAKEN = {".": "%2E", "..": "%2E%2E", TOMBSTONES: f"%{ord(TOMBSTONES[0]):02X}{TOMBSTONES[1:]}"}
 """Names of folders that are not a value's, though none of their characters is special."""

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from s3sink_job.encoding import known_to_0_1
 from s3sink_job.errors import ProtocolError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 is what 0.1.0 reads and says; 2 has encodings that it does not know, routes, and other buckets."""
 
 
 @dataclass(frozen=True, order=True)
@@ -73,6 +75,16 @@ class SliceEntry:
     """Bytes that were written and read; 0 in manifests that did not count them yet."""
     more: bool = False
     """Whether what was due went on behind it: the rest is due still."""
+
+
+def record_name(topic: str, generation: int, partition: int, offset: int) -> str:
+    """No topic's name holds a slash."""
+    return f"{topic}/{generation}/{partition}/{offset}"
+
+
+def record_parts(name: str) -> tuple[str, int, int, int]:
+    topic, generation, partition, offset = name.split("/")
+    return topic, int(generation), int(partition), int(offset)
 
 
 class GapReason:
@@ -140,11 +152,17 @@ class Manifest:
     def size(self) -> int:
         return sum(o.bytes for o in self.objects)
 
+    @property
+    def format_version(self) -> int:
+        """The lowest that can say it: an older s3sink goes on where nothing new is used, and else refuses in words."""
+        elsewhere = self.routed or any(entry.bucket for entry in self.objects)
+        return 1 if known_to_0_1(self.encoding) and not elsewhere else FORMAT_VERSION
+
     def to_json(self) -> bytes:
         doc = asdict(self)
         # Older versions, which know but one bucket, can still read it.
         doc["objects"] = [{k: v for k, v in o.items() if k != "bucket" or v} for o in doc["objects"]]
-        return json.dumps({"formatVersion": FORMAT_VERSION, **doc}, indent=1).encode()
+        return json.dumps({"formatVersion": self.format_version, **doc}, indent=1).encode()
 
 
 def manifest_name(number: int, writer: str) -> str:
@@ -156,9 +174,9 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
     try:
         doc = json.loads(body)
         version = doc.pop("formatVersion")
-        if version != FORMAT_VERSION:
+        if not isinstance(version, int) or version > FORMAT_VERSION:
             raise ProtocolError(
-                f"{where} has format version {version}, this s3sink reads {FORMAT_VERSION}: upgrade s3sink",
+                f"{where} has format version {version}, this s3sink reads up to {FORMAT_VERSION}: upgrade s3sink",
                 reason="NewerFormat",
             )
         return Manifest(

@@ -135,11 +135,7 @@ class Bucket:
 
     def put(self, key: str, body: bytes, *, if_match: str = "", if_absent: bool = False, retry: bool = True) -> str:
         """Writes a small object and returns its ETag. Raises PreconditionFailed if the condition fails."""
-        condition: dict[str, Any] = {}
-        if if_match:
-            condition["IfMatch"] = if_match
-        if if_absent:
-            condition["IfNoneMatch"] = "*"
+        condition = _condition(if_match, if_absent=if_absent)
         answer = self.ask(
             "PutObject",
             key,
@@ -166,10 +162,11 @@ class Bucket:
         content_type: str,
         content_encoding: str = "",
         *,
-        if_absent: bool = True,
+        if_match: str = "",
+        if_absent: bool = False,
     ) -> None:
-        """Writes a whole data object at once. Raises PreconditionFailed if it is there and must not be."""
-        condition: dict[str, Any] = {"IfNoneMatch": "*"} if if_absent else {}
+        """Writes a whole data object at once. Raises PreconditionFailed if the condition fails."""
+        condition = _condition(if_match, if_absent=if_absent)
         described = self._described(metadata, content_type, content_encoding)
         self.ask(
             "PutObject",
@@ -225,6 +222,11 @@ class Bucket:
             )
         except NoSuchUpload:
             return
+
+
+def _condition(if_match: str, *, if_absent: bool) -> dict[str, Any]:
+    matching: dict[str, Any] = {"IfMatch": if_match} if if_match else {}
+    return matching | ({"IfNoneMatch": "*"} if if_absent else {})
 
 
 __all__ = ["Bucket", "Found", "NoSuchUpload", "PendingUpload", "PreconditionFailed", "Retrying"]

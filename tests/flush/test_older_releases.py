@@ -1,0 +1,221 @@
+"""Rollback and upgrade: what one release left in the bucket, read by the code of another.
+
+The other release is the frozen one (`e2e/released`), in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.released import published
+from s3sink_job.encoding import SINCE_0_2, Encoding, encoding_from_doc, encoding_of
+from s3sink_job.flush.manifest import Manifest, manifest_from_json
+from s3sink_job.flush.state import State, commit, state_from_json
+from s3sink_job.spec import Spec, parse, spec_for
+from tests.flush.examples import gap, manifest, object_entry, slice_entry, state_of
+
+STAMP = 1_794_802_854_712
+
+OLD_STYLE: dict[str, dict[str, Any]] = {
+    "the least": {},
+    "Parquet": {"format": {"type": "Parquet", "compression": {"codec": "Brotli", "level": 4}}},
+    "Parquet by a schema": {
+        "source": {"value": {"schema": '{"type": "object", "properties": {"n": {"type": "integer"}}}'}},
+        "format": {"parquet": {"rowGroupBytes": "8Mi", "dictionary": False}, "columns": {"meta": "Quix"}},
+    },
+    "Json": {"format": {"type": "Json", "compression": {"codec": "Zstd", "level": 3}, "columns": {"meta": "Kafka"}}},
+    "Json by windows": {"format": {"type": "Json"}, "flush": {"recordWindow": "1h"}},
+    "Text": {"format": {"type": "Text", "compression": {"codec": "Gzip"}}, "source": {"value": {"format": "String"}}},
+    "all that goes without saying": {
+        "format": {"type": "Json", "envelope": {"enabled": False}, "columns": {"meta": "None", "flatten": False}},
+        "layout": {"partitionBy": [{"type": "Topic"}, {"type": "Partition"}], "objectName": "Offset"},
+        "nullValues": "Write",
+    },
+}
+
+NEW: dict[str, dict[str, Any]] = {
+    "another format": {"format": {"type": "Avro"}},
+    "objects of one record": {"format": {"type": "Bytes"}},
+    "a CSV of one's own": {"format": {"type": "Csv", "csv": {"header": False}}},
+    "another codec": {"format": {"type": "Json", "compression": {"codec": "Bzip2"}}},
+    "Airbyte's columns": {"format": {"type": "Json", "columns": {"meta": "Airbyte"}}},
+    "Airbyte's columns, flat": {"format": {"type": "Parquet", "columns": {"meta": "Airbyte", "flatten": True}}},
+    "an envelope": {"format": {"type": "Json", "envelope": {"enabled": True}}},
+    "tombstones kept apart": {"nullValues": "Separate"},
+    "folders": {"layout": {"partitionBy": [{"type": "Topic"}, {"type": "Key"}]}},
+    "names": {"layout": {"objectName": "Upload"}},
+    "an extension": {"format": {"type": "Json"}, "layout": {"extension": ".ndjson"}},
+    "a route": {"routes": [{"topics": ["orders"], "destination": {"prefix": "elsewhere"}}]},
+    "another bucket": {"routes": [{"topics": ["orders"], "destination": {"bucket": "vault"}}]},
+}
+
+OLD_CODE = """
+import dataclasses, json, sys
+import s3sink_job
+from s3sink_job.encoding import Encoding, encoding_from_doc, encoding_of
+from s3sink_job.errors import S3SinkError
+from s3sink_job.flush.manifest import manifest_from_json
+from s3sink_job.flush.state import state_from_json
+from s3sink_job.spec import SpecError, parse
+
+def told(act):
+    try:
+        return act()
+    except (S3SinkError, SpecError, TypeError) as error:
+        return {"reason": getattr(error, "reason", type(error).__name__), "words": str(error)}
+
+def read(case):
+    state = state_from_json(case["state"].encode(), "the state")
+    manifest = manifest_from_json(case["manifest"].encode(), "the manifest")
+    encoding = encoding_from_doc(manifest.encoding)
+    return {
+        "state": state.to_json().decode(),
+        "manifest": manifest.to_json().decode(),
+        "meant": encoding == encoding_of(parse(case["document"]).spec),
+        "extension": encoding.extension,
+    }
+
+def write(case):
+    manifest = manifest_from_json(case["manifest"].encode(), "the manifest")
+    encoding = encoding_of(parse(case["document"]).spec).to_doc()
+    return dataclasses.replace(manifest, encoding=encoding).to_json().decode()
+
+def spec(case):
+    parse(case["document"])
+
+answers = {
+    name: {act.__name__: told(lambda: act(case)) for act in (read, write, spec)}
+    for name, case in json.load(sys.stdin).items()
+}
+fields = [field.name for field in dataclasses.fields(Encoding)]
+json.dump({"from": s3sink_job.__file__, "fields": fields, "answers": answers}, sys.stdout)
+"""
+
+
+def document(changes: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "source": {"bootstrapServers": "kafka:9092", "topics": ["orders"], **changes.get("source", {})},
+        "destination": {"bucket": "lake", "prefix": "raw"},
+    }
+    spec |= {name: value for name, value in changes.items() if name != "source"}
+    return {"apiVersion": "s3sink.dev/v1alpha1", "kind": "S3Sink", "metadata": {"name": "sink"}, "spec": spec}
+
+
+def spec_of(changes: dict[str, Any]) -> Spec:
+    return parse(document(changes)).spec
+
+
+def stamped(spec: Spec) -> Encoding:
+    """As the driver has it while it flushes."""
+    encoding = encoding_of(spec)
+    return replace(encoding, layout=replace(encoding.layout, stamp=STAMP))
+
+
+def written(spec: Spec) -> tuple[State, Manifest]:
+    """A flush with something of everything, and the state that names it as being published."""
+    routed = {topic: stamped(spec_for(spec, route)).to_doc() for route in spec.routes for topic in route.topics}
+    entry = object_entry(5, 8)
+    if spec.routes and (own := spec.routes[0].destination) and own.bucket:
+        entry = replace(entry, bucket=own.bucket)
+    if spec.flush.record_window:
+        entry = replace(entry, group=("1794801600000",))
+    before = state_of(5)
+    flush = manifest(slices=(replace(slice_entry(5, 9), skipped=(6,)),), objects=(entry,), gaps=(gap(9, 12),))
+    flush = replace(flush, encoding=stamped(spec).to_doc(), routed=routed, stamp=STAMP, schemas={"orders": "f00d"})
+    return commit(before, flush), flush
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the other release made of each case."""
+
+    fields: tuple[str, ...]
+    answers: dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """All cases in one process."""
+    folder = tmp_path_factory.mktemp("0.1.0")
+    (tree,) = (release.tree for release in published() if release.version == "0.1.0")
+    with tarfile.open(tree) as archive:
+        archive.extractall(folder, filter="data")
+    done = subprocess.run(
+        [sys.executable, "-c", OLD_CODE],
+        input=json.dumps({name: _case(changes) for name, changes in (OLD_STYLE | NEW).items()}),
+        env={**os.environ, "PYTHONPATH": str(folder / "sinkjob")},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert Path(answer["from"]).is_relative_to(folder)
+    return Release(tuple(answer["fields"]), answer["answers"])
+
+
+def _case(changes: dict[str, Any]) -> dict[str, Any]:
+    state, flush = written(spec_of(changes))
+    return {"document": document(changes), "state": state.to_json().decode(), "manifest": flush.to_json().decode()}
+
+
+@pytest.mark.parametrize("name", OLD_STYLE)
+def test_after_a_rollback_a_sink_that_uses_nothing_new_repairs_and_verifies_what_was_written(
+    release: Release, name: str
+) -> None:
+    spec = spec_of(OLD_STYLE[name])
+    state, flush = written(spec)
+    read = release.answers[name]["read"]
+    assert "words" not in read, read
+    assert read["meant"], "it would write a lost object just as its own"
+    assert read["extension"] == encoding_of(spec).extension
+
+    # It wrote both again, and dropped nothing but the stamps.
+    again = manifest_from_json(read["manifest"].encode(), "the manifest")
+    assert again == replace(flush, stamp=0)
+    assert state_from_json(read["state"].encode(), "the state") == replace(state, stamp=0)
+
+
+@pytest.mark.parametrize("name", OLD_STYLE)
+def test_after_an_upgrade_what_the_older_release_wrote_is_read_as_it_was_meant(release: Release, name: str) -> None:
+    spec = spec_of(OLD_STYLE[name])
+    read = manifest_from_json(release.answers[name]["write"].encode(), "the manifest")
+    assert encoding_from_doc(read.encoding) == encoding_of(spec)
+    assert (read.routed, read.stamp) == ({}, 0)
+    assert read.format_version == 1, "and written again, it can be rolled back still"
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_after_a_rollback_a_flush_that_uses_something_new_is_refused_in_words_and_never_guessed(
+    release: Release, name: str
+) -> None:
+    read, refused = release.answers[name]["read"], release.answers[name]["spec"]
+    assert read["reason"] == "NewerFormat"
+    assert "the manifest has format version 2" in read["words"]
+    assert "upgrade s3sink" in read["words"]
+    assert refused["reason"] == "InvalidSpec"
+    assert "not built yet" in refused["words"]
+
+
+@pytest.mark.parametrize("name", OLD_STYLE | NEW)
+def test_todays_release_reads_its_own_encodings_as_it_meant_them(name: str) -> None:
+    """What is left out has its default, and the stamp stays wherever folders or names go by it."""
+    encoding = stamped(spec_of((OLD_STYLE | NEW)[name]))
+    read = encoding_from_doc(json.loads(json.dumps(encoding.to_doc())))
+    usual = "layout" not in encoding.to_doc()
+    assert read == (replace(encoding, layout=replace(encoding.layout, stamp=0)) if usual else encoding)
+
+
+def test_no_field_is_added_that_an_older_release_would_stumble_over(release: Release) -> None:
+    assert {field.name for field in fields(Encoding)} == {*release.fields, *SINCE_0_2}
