@@ -382,7 +382,7 @@ BY_HAND: dict[str, list[Any]] = {
     "spec.destination.credentials": [{"secretRef": {"name": name}} for name in NAMES] + [{}, {"name": "a"}],
     "spec.layout.partitionBy": ITEMS,
     "spec.layout": LAYOUTS,
-    "spec.layout.suffix": ["", "-a", "a/b", "a b", "x" * 64, "x" * 65, "é", "._+=@,-"],
+    "spec.layout.suffix": ["", "-a", "a/b", "a b", "x" * 64, "x" * 65, "é", "._=@,-", "-", "-g", "-gz", "-g2", "-2", "2", "_a", "a+b", "--g2"],
     "spec.format": FORMATS,
     "spec.flush.bytes": AMOUNTS,
     "spec.flush.interval": DURATIONS,

@@ -318,6 +318,9 @@ REFUSED = [
     ),
     ("spec.layout.padding.offset", 20, "", "must be at most 19, got 20"),
     ("spec.layout.suffix", "a/b", "", "letters, digits and"),
+    ("spec.layout.suffix", "+0+5", "", "letters, digits and"),
+    ("spec.layout.suffix", "-g2", "", "not begin with a digit, _, - and a digit, or -g and a digit"),
+    ("spec.layout.extension", "5.json", "", "not begin with a digit"),
     (
         "spec.layout.onMissingValue",
         "DeadLetter",

@@ -138,4 +138,12 @@ ObjectName = Annotated[
         rf"{patterns.LABEL}(\.{patterns.LABEL})*", "a Kubernetes name: lower-case letters, digits, - and .", longest=253
     ),
 ]
-FileNamePart = Annotated[str, matching(r"[A-Za-z0-9._+=@,-]*", "letters, digits and . _ - + = @ , only", longest=64)]
+# What comes behind a name must not look like a part of it: an offset, a partition, a generation.
+FileNamePart = Annotated[
+    str,
+    matching(
+        r"((-[A-Za-fh-z._=@,-]|-g[A-Za-z._=@,-]|[A-Za-z.=@,])[A-Za-z0-9._=@,-]*|-g?)?",
+        "letters, digits and . _ - = @ , only, and not begin with a digit, _, - and a digit, or -g and a digit",
+        longest=64,
+    ),
+]
