@@ -142,16 +142,40 @@ def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
     }
 
     client = s3.client()
-    client.create_multipart_upload(Bucket=bucket, Key=f"{topic_name}/0/orphan")
+    client.create_multipart_upload(Bucket=bucket, Key=f"{topic_name}/0/{7:019d}.jsonl")
     assert "0 orphaned uploads" in s3sink("gc", file).stdout, "a young upload may be at work"
     dry = s3sink("gc", file, "--older-than", "0s", "--dry-run")
-    assert f"would abort {topic_name}/0/orphan" in dry.stdout
+    assert f"would abort {topic_name}/0/{7:019d}.jsonl" in dry.stdout
     assert "1 orphaned uploads" in s3sink("gc", file, "--older-than", "0s").stdout
     assert client.list_multipart_uploads(Bucket=bucket).get("Uploads", []) == []
 
     everything = "".join(s3sink.outputs) + status.read_text()
     for secret in (kafka.secure.password, s3.secret_key):
         assert secret not in everything
+
+
+@pytest.mark.slow
+def test_gc_reads_the_patterns_of_routes_as_java_does(
+    s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str
+) -> None:
+    """Python's regular expressions know neither classes of letters nor quoted text."""
+    sink, secrets = documents(kafka, s3, bucket, "shop.logs")
+    sink["spec"]["source"]["topics"] = ["shop.logs", "shop-logs", "orders"]
+    sink["spec"]["routes"] = [
+        {"topicPattern": r"\Qshop.\E\p{L}+", "destination": {"prefix": "logs"}},
+        {"topicPattern": r"\p{Lower}*+-.*", "destination": {"prefix": "more"}},
+    ]
+    uploads = [
+        s3.client().create_multipart_upload(Bucket=bucket, Key=key)["Key"]
+        for key in ("logs/shop.logs/0/1.jsonl", "more/shop-logs/0/1.jsonl", "orders/0/1.jsonl", "shop.logs/0/1.jsonl")
+    ]
+
+    done = s3sink(
+        "gc", s3sink.write(sink), "--older-than", "0s", "--dry-run", "--secrets", str(mounted(s3sink, secrets))
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(line.split()[2] for line in done.stdout.splitlines()[:-1]) == sorted(uploads[:3])
 
 
 @pytest.mark.slow

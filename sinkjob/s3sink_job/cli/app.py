@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from s3sink_job.cli.context import cluster_id, opened
+from s3sink_job.cli.context import Opened, cluster_id, opened
 from s3sink_job.spec import parse_duration
 
 app = typer.Typer(
@@ -129,10 +130,29 @@ def gc(
         bucket.check()
         topics = topics_of(bucket, given.folder, given.sink.spec.source.topics)
         routing = Routing(given.sink.spec)
-        routing.look(lambda pattern, topic: bool(re.fullmatch(pattern, topic)), topics)
+        with _matching(given) as matches:
+            routing.look(matches, topics)
         for place, upload in orphans(bucket, routing, topics, age):
             typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
             if not dry_run:
                 place.abort_upload(upload.key, upload.upload_id)
             count += 1
     typer.echo(f"{count} orphaned uploads")
+
+
+@contextmanager
+def _matching(given: Opened) -> Iterator[Callable[[str, str], bool]]:
+    """Whether a topic matches a pattern of a route. Those are Java's, which takes seconds to start: only if need be."""
+    if not any(route.topic_pattern for route in given.sink.spec.routes):
+        yield lambda pattern, topic: False
+        return
+    from s3sink_job.cli.checking import spark_of
+    from s3sink_job.kafka.admin import Admin
+    from s3sink_job.kafka.properties import connection
+
+    with spark_of(given) as spark:
+        admin = Admin(spark._jvm, connection(given.sink.spec.source, given.secrets))
+        try:
+            yield admin.matches
+        finally:
+            admin.close()

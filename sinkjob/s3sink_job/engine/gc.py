@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from s3sink_job.engine.routing import Routing
+from s3sink_job.errors import ProtocolError
 from s3sink_job.flush.keys import keys_like
 from s3sink_job.flush.manifest import manifest_from_json
 from s3sink_job.flush.state import state_from_json
@@ -56,11 +57,17 @@ def named_by_states(bucket: Bucket, state_prefixes: set[str]) -> set[str]:
 
 
 def _publishing(bucket: Bucket, key: str) -> set[str]:
-    # A state or manifest that cannot be read raises: to abort what it may name would lose data.
+    # A manifest that is missing or cannot be read raises, as a state does: to abort what it may name would lose data.
     found = bucket.get(key)
     state = state_from_json(found[0], key) if found else None
     if state is None or state.publishing is None:
         return set()
     name = f"{key.removesuffix('state.json')}flushes/{state.publishing}.json"
     manifest = bucket.get(name)
-    return {o.upload_id for o in manifest_from_json(manifest[0], name).objects} if manifest else set()
+    if manifest is None:
+        raise ProtocolError(
+            f"s3://{bucket.name}/{key} is about to publish {name}, which is missing: restore it; nothing was aborted, "
+            "since it may name any upload",
+            reason="StateLost",
+        )
+    return {o.upload_id for o in manifest_from_json(manifest[0], name).objects}

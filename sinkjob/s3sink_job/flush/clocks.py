@@ -5,12 +5,15 @@ Times are microseconds since 1970. Local ones count as a clock on the wall does,
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import DateTimeFormat
+from babel.localedata import LocaleDataDict, load
 
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.escaping import MISSING, escape, segment
@@ -32,7 +35,7 @@ class Clock:
         self._levels = levels_of(item.format)
         self._zone, self._locale = zone_of(item.timezone), locale_of(item.locale)
         # Weeks go by the country. Where there is none Java counts them as in the United States.
-        self._weeks = self._locale if self._locale.territory else Locale("en", "US")
+        self._weeks = self._locale if self._locale.territory else locale_of("en_US")
         self.every = round(item.every * SECOND) if item.every else 0
         fields = [token.text for level in self._levels for token in level if token.field]
         self.unit = min((_unit(field) for field in fields), default=DAY)
@@ -89,9 +92,19 @@ def zone_of(name: str) -> ZoneInfo:
         raise FinalError(f"spec.layout: there is no time zone {name!r}", reason="UnknownTimeZone") from None
 
 
+class OwnLocale(Locale):
+    """A language with names of its own: Babel keeps those it looked up where other languages find them, too."""
+
+    @cached_property
+    def _data(self) -> LocaleDataDict:
+        own: Any = deepcopy(load(str(self)))
+        return LocaleDataDict(own)
+
+
+@lru_cache(maxsize=64)
 def locale_of(name: str) -> Locale:
     try:
-        return Locale.parse(name.replace("-", "_"))
+        return OwnLocale.parse(name.replace("-", "_"))
     except (UnknownLocaleError, ValueError):
         raise FinalError(f"spec.layout: there is no locale {name!r}", reason="UnknownLocale") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -9,6 +10,8 @@ MOST = dict.fromkeys("yuYS", 9) | dict.fromkeys("QMLEe", 5) | dict.fromkeys("wdH
 MOST |= {"D": 3, "a": 1}
 """The letters that may be used, and how many of each in a row."""
 RESERVED = "[]{}#"
+PART = re.compile(r"'((?:[^']|'')*+)'|([^']+)")
+"""Text in quotes as long as Java takes it, or text without any."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +76,14 @@ def _token(char: str, count: int) -> Token:
 
 
 def _parts(pattern: str) -> list[tuple[bool, str]]:
-    """Quoted and bare text in turn. Two quotes are one that stands for itself, within quotes and without."""
+    """Quoted and bare text in turn. Within quotes two of them are one, and quotes around nothing are one as well."""
     parts: list[tuple[bool, str]] = []
-    quoted, text, at = False, "", 0
+    at = 0
     while at < len(pattern):
-        if pattern.startswith("''", at):
-            parts += [(quoted, text), (True, "'")]
-            text, at = "", at + 2
-        elif pattern[at] == "'":
-            parts.append((quoted, text))
-            quoted, text, at = not quoted, "", at + 1
-        else:
-            text, at = text + pattern[at], at + 1
-    if quoted:
-        raise BadPattern("must close every quote, as in 'year='yyyy")
-    return [part for part in [*parts, (False, text)] if part[1]]
+        found = PART.match(pattern, at)
+        if found is None:
+            raise BadPattern("must close every quote, as in 'year='yyyy")
+        quoted, bare = found.groups()
+        parts.append((False, bare) if bare else (True, quoted.replace("''", "'") or "'"))
+        at = found.end()
+    return parts
