@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 from functools import cache
 from typing import TypeAlias
 
@@ -9,24 +10,60 @@ import duckdb
 import pyarrow as pa
 
 Column: TypeAlias = pa.Array
+MEMORY = "512MB"
+
+
+class TooLarge(Exception):
+    """Rows that take more memory to look into than there is, each by itself."""
+
+    def __init__(self, rows: list[int]) -> None:
+        super().__init__(f"too large to look into: more values in one record than fit into {MEMORY} of memory")
+        self.rows = rows
 
 
 def query(sql: str, column: Column) -> Column:
-    """The column `r` of a query over `batch`, whose column `v` is the given one."""
-    database = _database()
-    database.register("batch", pa.table({"v": column}))
+    """The column `r` of a query over `batch`, whose column `v` is the given one; `TooLarge` if some rows are."""
+    found, too_large = _in_parts(sql, column, 0)
+    if too_large:
+        raise TooLarge(too_large)
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+
+def _in_parts(sql: str, column: Column, first: int) -> tuple[list[Column], list[int]]:
+    """The parts of the answer, and the rows, counted from the first, that have none."""
     try:
-        return database.sql(sql).to_arrow_table().column("r").combine_chunks()
+        return [_answer(sql, column)], []
+    except duckdb.OutOfMemoryException:
+        if len(column) == 1:
+            return [], [first]
+    half = len(column) // 2
+    found, too_large = _in_parts(sql, column.slice(0, half), first)
+    more, others = _in_parts(sql, column.slice(half), first + half)
+    return found + more, too_large + others
+
+
+def _answer(sql: str, column: Column) -> Column:
+    database().register("batch", pa.table({"v": column}))
+    try:
+        return database().sql(sql).to_arrow_table().column("r").combine_chunks()
     finally:
-        database.unregister("batch")
+        database().unregister("batch")
 
 
 def base64(column: Column) -> Column:
     """Bytes as base64 text."""
-    return query("SELECT to_base64(v) AS r FROM batch", column.cast(pa.binary())).cast(pa.string())
+    column = column.cast(pa.binary())
+    try:
+        return query("SELECT to_base64(v) AS r FROM batch", column).cast(pa.string())
+    except TooLarge:
+        return pa.array([None if v is None else _base64(v) for v in column.to_pylist()], pa.string())
+
+
+def _base64(value: bytes) -> str:
+    return binascii.b2a_base64(value, newline=False).decode()
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def database() -> duckdb.DuckDBPyConnection:
     """One in memory a process; tasks bring their own parallelism."""
-    return duckdb.connect(config={"threads": 1, "memory_limit": "512MB"})
+    return duckdb.connect(config={"threads": 1, "memory_limit": MEMORY})

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.formats import open_object
-from s3sink_job.formats.avro import BLOCK_BYTES
+from s3sink_job.formats.avro import BLOCK_BYTES, Serializer, avro_schema
 from s3sink_job.formats.avronames import avro_name, source_name
 from s3sink_job.formats.reading import comparable, read_back
 from s3sink_job.records.columns import JsonColumns
@@ -204,3 +204,20 @@ def test_any_json_comes_back(batches: list[list[dict[str, Any]]]) -> None:
     assert by_fastavro(data) == renamed(found.to_pylist())
     wanted = [comparable(rows, AVRO, found.schema) for rows in decoded]
     assert pa.concat_tables(wanted).to_pylist() == found.to_pylist()
+
+
+def test_rows_that_the_library_gives_up_on_are_written_one_by_one() -> None:
+    """It does so on a part of a column with structs in structs, unless it is told of the part alone."""
+    content: dict[str, list[Any]] = {
+        "o": [{"x": {"y": 1}}, {"x": None}, {"x": {"y": 2}}],
+        "a b": [b"\xff", None, b""],
+        "l": [[{"é": 0.5}], [], None],
+        "t": [2**62, None, -1],
+    }
+    rows = batch({name: values * 2 for name, values in content.items()}, t=TIME)
+    record = pa.struct(list(rows.schema))
+    serialize = Serializer(record, avro_schema(record))
+
+    slow = [datum for datums in serialize(rows.slice(3)) for datum in datums.to_pylist()]
+
+    assert slow == [datum for datums in serialize(batch(content, t=TIME)) for datum in datums.to_pylist()]

@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.formats import open_object
+from s3sink_job.formats import open_object, unwritable
 from s3sink_job.formats.compression import decompress
-from s3sink_job.formats.csv import unwritable
 from s3sink_job.formats.reading import read_back
 from s3sink_job.spec import LEVELS
 from tests.formats.samples import AT, BATCHES, FIRST, LARGE, NO_DISK, TIME, batch, encoding, rows_of, written
@@ -226,6 +225,25 @@ def test_an_empty_line_is_not_written_for_a_row() -> None:
 
     assert sorted(unwritable(rows, NO_QUOTES)) == [1, 2]
     assert unwritable(rows, CSV) == {}
+
+
+def test_nor_is_one_beside_a_column_that_has_no_place_in_the_header() -> None:
+    rows = batch({"a": ["x", None, "z"], "x,y": [None] * 3}, **{"x,y": pa.string()})
+
+    assert list(unwritable(rows, NO_QUOTES)) == [1]
+    assert written(NO_QUOTES, rows.take([0, 2])) == b"a\nx\nz\n"
+
+
+def test_an_only_column_without_a_name_is_no_header_that_readers_pass_over() -> None:
+    rows = batch({"": ["x", None]})
+
+    told = unwritable(rows, NO_QUOTES)
+
+    assert sorted(told) == [0, 1]
+    assert told[0].startswith("column '' has no name and is the only one")
+    assert unwritable(rows, CSV) == {}
+    assert unwritable(batch({"": ["x"], "a": [1]}), NO_QUOTES) == {}
+    assert list(unwritable(rows, replace(NO_QUOTES, header=False))) == [1]
 
 
 def test_a_time_that_has_no_text_is_told() -> None:

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from s3sink_job.formats import ObjectWriter, open_object
+from s3sink_job.formats import ObjectWriter, open_object, unwritable
 from s3sink_job.formats.orc import STRIPE_ROWS
 from s3sink_job.formats.reading import read_back
-from tests.formats.samples import BATCHES, FIRST, LARGE, NO_DISK, batch, encoding, rows_of, written
+from tests.formats.samples import BATCHES, FIRST, LARGE, NO_DISK, TIME, batch, encoding, rows_of, written
 
 ORC = encoding("Orc")
 CODECS = {"None": "UNCOMPRESSED", "Snappy": "SNAPPY", "Lz4": "LZ4", "Zstd": "ZSTD", "Deflate": "ZLIB"}
@@ -131,6 +131,35 @@ def test_what_the_upload_raises_is_raised(format: str, after: int) -> None:
     writer.abandon()
     del writer
     gc.collect()
+
+
+BOUND = 9_223_372_036_854
+"""Milliseconds: beyond it 64 bits do not hold the nanoseconds."""
+FAR = [0, BOUND, -BOUND, BOUND + 1, -BOUND - 1, 2**63 - 1, -(2**63), None]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_time_that_readers_fail_on_is_told_and_its_neighbours_come_back(nested: bool) -> None:
+    times = pa.array(FAR, TIME)
+    column = pa.StructArray.from_arrays([times], ["timestamp"]) if nested else times
+    rows = pa.RecordBatch.from_arrays([column], ["metadata"])
+
+    told = unwritable(rows, ORC)
+
+    assert sorted(told) == [3, 4, 5, 6]
+    assert told[3].startswith("column 'metadata' holds a time beyond the years 1678 to 2261")
+    kept = rows.take([0, 1, 2, 7])
+    assert read_back(written(ORC, kept), ORC).to_batches()[0].column(0).equals(kept.column(0))
+    for row in told:
+        with pytest.raises(pa.ArrowInvalid, match="out of range"):
+            read_back(written(ORC, rows.slice(row, 1)), ORC)
+
+
+def test_formats_that_hold_any_time_refuse_none() -> None:
+    rows = pa.RecordBatch.from_arrays([pa.array(FAR, TIME)], ["_timestamp"])
+
+    for format in ("Parquet", "Avro"):
+        assert unwritable(rows, encoding(format)) == {}
 
 
 def test_times_are_written_where_the_system_has_no_time_zones() -> None:

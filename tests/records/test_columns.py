@@ -17,7 +17,7 @@ from s3sink_job.records.decode import META_FIELDS, open_decoder
 from s3sink_job.records.learn import MAX_NESTING
 from s3sink_job.records.tables import HEADERS, TIME
 from s3sink_job.records.text import Bad
-from s3sink_job.schema.types import MAX_DEPTH, MAX_LEAVES, MORE, from_text, leaves, merge
+from s3sink_job.schema.types import MAX_DEPTH, MAX_LEAVES, MORE, bounded, from_text, leaves, merge, to_text
 from tests.records.batches import TOPIC, Record, batch_of, encoding, scalars, texts
 from tests.records.model import found_in, strictly
 from tests.schema.kinds import records
@@ -313,6 +313,31 @@ def test_brackets_in_a_string_are_no_nesting() -> None:
     text = "[{" * MAX_NESTING + '\\"' + "[{" * MAX_NESTING
 
     assert taken(JsonColumns(), f'{{"a":"{text}"}}') == [{"a": json.loads(f'"{text}"')}]
+
+
+def test_a_string_that_never_ends_is_refused_in_no_time() -> None:
+    never_ending = '{"msg":"' + '{\\"k\\":[{\\"v\\":\\"text\\"}]},' * 1_000
+    started = time.process_time()
+
+    _, bad = JsonColumns().decode(binary(never_ending, never_ending + "\\"))
+
+    assert [why.split(":")[0] for why in bad.rows.values()] == ["value is not JSON"] * 2
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["0.1234567890123456789012", "-12345678901234567890.5", "1e-400", "4.9406564584124654e-324", "0.10000000000000001"],
+)
+def test_text_keeps_the_digits_that_a_double_would_round(number: str) -> None:
+    columns = JsonColumns('{"struct":{"e":"text"}}')
+    wide = JsonColumns(to_text(bounded(pa.struct([(f"f{n}", pa.int64()) for n in range(MAX_LEAVES)]))))
+
+    assert taken(columns, f'{{"e":{number}}}', f'{{"e":{{"p":[{number},1.50]}}}}') == [
+        {"e": number},
+        {"e": f'{{"p":[{number},1.5]}}'},
+    ]
+    assert taken(wide, f'{{"new":{number}}}')[0][MORE] == f'{{"new":{number}}}'
 
 
 def test_a_lone_surrogate_far_down_is_a_bad_record_and_no_crash() -> None:

@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from s3sink_job.encoding import Encoding
+from s3sink_job.flush.escaping import MISSING
 from s3sink_job.layout import Item, Layout
 from s3sink_job.records import folders as module
 from s3sink_job.records.decode import open_decoder
 from s3sink_job.records.folders import folders_of
+from s3sink_job.records.origin import OWN_FIELDS
 from tests.records.batches import batch_of, encoding
 
 ROOM = 900
@@ -80,13 +82,37 @@ def test_numbers_stay_as_they_are_written_whatever_their_column_became(written: 
     assert with_rows == without
 
 
+BY_DAY = Item("Time", "", ("a",), "Field", "yyyy-MM-dd")
+
+
 @given(found=records)
+@example(found=[{"a": 1e17}])
 def test_times_are_the_same(found: list[Any]) -> None:
     values = [json.dumps(record).encode() for record in [{"a": 1_700_000_000}, {"a": "2026-01-01T00:00:00Z"}, *found]]
 
-    with_rows, without = both_ways(values, columns(Item("Time", "", ("a",), "Field", "yyyy-MM-dd")))
+    with_rows, without = both_ways(values, columns(BY_DAY))
 
     assert with_rows == without
+
+
+def test_a_time_with_more_digits_than_a_double_has_is_in_the_same_folder_however_it_is_read() -> None:
+    values = [b'{"a":1700006399.99999999999999}', b'{"a":"2026-01-01T00:00:00Z"}']
+
+    with_rows, without = both_ways(values, columns(BY_DAY))
+
+    assert with_rows == without
+
+
+@pytest.mark.parametrize("meta", ["Kafka", "Airbyte"])
+def test_columns_of_ours_are_no_fields_to_make_folders_of(meta: str) -> None:
+    """Else each record had a folder of its own, by its offset or its id."""
+    for name in (*OWN_FIELDS[meta], "a"):
+        item = Item("Field", "f", (name,))
+        wanted = replace(encoding(format="Parquet", meta=meta), flatten=meta == "Airbyte", layout=Layout(items=(item,)))
+
+        with_rows, without = both_ways([b'{"a":"x"}', b'{"a":"x"}'], wanted)
+
+        assert with_rows == without == ["f=x" if name == "a" else f"f={MISSING}"] * 2
 
 
 def test_values_of_plain_columns_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:

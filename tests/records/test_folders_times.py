@@ -54,6 +54,7 @@ def at(time: datetime) -> int:
         ("SSSSSSSSS S", "123000000 1"),
         ("'it''s' yyyy", "it%27s 2023"),
         ("''yyyy''", "%272023%27"),
+        ("''''yyyy", "%272023"),
         ("'50%=x'", "50%25=x"),
         ("'..'/yyyy", "%2E%2E/2023"),
     ],
@@ -66,6 +67,12 @@ def test_a_pattern_shows_what_java_would(pattern: str, shown: str) -> None:
 @pytest.mark.parametrize(("locale", "shown"), [("de", "Dienstag, November"), ("fr-FR", "mardi, novembre")])
 def test_months_and_days_have_the_names_of_the_language(locale: str, shown: str) -> None:
     assert one(Record(b"", millis=MILLIS), by_record("EEEE, MMMM", locale=locale)) == shown
+
+
+def test_languages_side_by_side_keep_their_own_names() -> None:
+    shown = [one(Record(b"", millis=MILLIS), by_record("LLLL", locale=name)) for name in ("ja", "es", "ar", "pt-BR")]
+
+    assert shown == ["11月", "noviembre", "نوفمبر", "novembro"]
 
 
 @pytest.mark.parametrize(("locale", "shown"), [("en-US", "2025 1 2"), ("de-DE", "2025 1 1"), ("en", "2025 1 2")])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from s3sink_job.records.text import as_one_array
 from tests.records.batches import batch_of, decoded, encoding, json_texts, parsed
 
 JSON_TO_JSON = encoding()
@@ -108,6 +111,9 @@ NOT_JSON = {
     "single quotes": b"{'a': 1}",
     "comment": b"1 // one",
     "two values": b"1 2",
+    "two values and a comma": b"1,2",
+    "a field behind the value": b'{"a":1},"b":{"c":2}',
+    "more objects than one": b'{"a":1},{"b":2}',
     "leading zero": b"01",
     "plus": b"+1",
     "cut short": b'{"a": [1, 2',
@@ -133,6 +139,31 @@ def test_what_other_readers_would_refuse_is_found_and_its_neighbours_are_kept(va
     assert set(bad) == {1}
     assert bad[1].startswith("value is not ")
     assert (lines[0], lines[2]) == (b'{"a":1}', b'"nan, inf,]"')
+
+
+@pytest.mark.parametrize("meta", ["None", "Kafka", "Quix"])
+def test_no_sender_forges_the_fields_of_the_sink(meta: str) -> None:
+    forged = b'{"a":1},"key":"forged","_offset":7,"metadata":{}'
+
+    _, bad = decoded(batch_of(b'{"x":1}', forged, b'{"y":[1]}'), encoding(meta=meta))
+
+    assert bad == {1: "value is not JSON: Extra data: line 1 column 8 (char 7)"}
+
+
+PIECES = [
+    *(b"1", b"{}", b'{"a":[{}]}', b"1,2", b'1,"b":2', b'{"a":1},"b":{"c":2}', b"{},{}", b"", b" [1] ", b'"["'),
+    *(b'"x', b'y"', b"[1", b"2]", b'{"a":1', b'"b":2}', b'{"a":[1', b"2]}", b'{"a":[{}', b"{}]}", b'{"a":{}', b"{}}"),
+    *(b'1},{"":2', b'[{"":1', b"1}]", b'1},[{"":2', b'1}],{"":2', b'1},{"":[{"":2', b'1}]},{"":2'),
+]
+"""Values, and parts that only look like one with others before, behind or around them."""
+
+
+def test_no_value_borrows_from_its_neighbours_to_pass_for_json() -> None:
+    """Each is found by itself, and those that are JSON are not held up by looking at them one by one."""
+    fine = {piece: strictly(piece) for piece in PIECES}
+    for values in product(PIECES, repeat=3):
+        taken = as_one_array(pa.array(values, pa.binary())) is not None
+        assert taken == all(fine[value] for value in values), values
 
 
 spoilt = st.builds(

@@ -82,6 +82,14 @@ def test_a_field_that_the_schema_does_not_name_is_kept_as_json() -> None:
     assert rows.column("_more").to_pylist() == ['{"x":{"y":[1]}}', None]
 
 
+def test_a_field_of_any_type_keeps_every_digit() -> None:
+    rows, bad = columns().decode(binary(b'{"any":0.1234567890123456789012,"x":12345678901234567890.5}', {"n": 0.5}))
+
+    assert bad.rows == {}
+    assert rows.column("any").to_pylist() == ["0.1234567890123456789012", None]
+    assert rows.column("_more").to_pylist() == ['{"x":12345678901234567890.5}', None]
+
+
 def test_with_quix_columns_the_value_is_text_and_has_to_fit_all_the_same() -> None:
     wanted = replace(encoding(format="Parquet", meta="Quix"), supplied=json.dumps(columns_of(json.dumps(SCHEMA))))
     batch = batch_of(b'{"i": 1}', b'{"i": "x"}')

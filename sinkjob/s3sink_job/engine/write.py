@@ -22,7 +22,7 @@ from s3sink_job.engine.singles import SingleObjects
 from s3sink_job.errors import ProtocolError, S3SinkError
 from s3sink_job.flush.keys import MAX_KEY_BYTES, room_for_folder
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
-from s3sink_job.formats.csv import unwritable
+from s3sink_job.formats import unwritable
 from s3sink_job.records.decode import Decoder, null_rows, open_decoder
 from s3sink_job.records.folders import folders_of
 from s3sink_job.records.groups import Groups, groups_of
@@ -296,9 +296,7 @@ class SliceWriter:
         decoded = self._decoder.decode(batch)
         rows, place = decoded.rows, (self.slice.topic, self.slice.partition)
         folders, unplaced = folders_of(batch, encoding, *place, self._room, rows)
-        bad = {**unplaced.rows, **decoded.bad.rows}
-        if encoding.format == "Csv":
-            bad = {**unwritable(rows, encoding), **bad}
+        bad = {**unwritable(rows, encoding), **unplaced.rows, **decoded.bad.rows}
         if encoding.nulls == "Fail":
             bad |= dict.fromkeys(pc.indices_nonzero(nulls).to_pylist(), NULL_VALUE)
         groups = groups_of(batch, encoding, folders)

@@ -10,8 +10,10 @@ from s3sink_job.encoding import Encoding
 from s3sink_job.formats.avro import AvroObject
 from s3sink_job.formats.compression import ByteSink, compressing
 from s3sink_job.formats.csv import CsvObject
+from s3sink_job.formats.csv import unwritable as not_for_csv
 from s3sink_job.formats.lines import LineWriter
 from s3sink_job.formats.orc import OrcObject
+from s3sink_job.formats.orc import unwritable as not_for_orc
 from s3sink_job.formats.parquet import ParquetObject
 from s3sink_job.spill import Spill
 
@@ -64,4 +66,15 @@ def open_object(encoding: Encoding, sink: ByteSink, spill: Spill) -> ObjectWrite
             raise ValueError(f"no writer for format {other}")
 
 
-__all__ = ["ByteSink", "ObjectWriter", "open_object"]
+def unwritable(rows: pa.RecordBatch, encoding: Encoding) -> dict[int, str]:
+    """The rows that the format cannot hold as it was asked for, with why. A caller leaves them out."""
+    match encoding.format:
+        case "Csv":
+            return not_for_csv(rows, encoding)
+        case "Orc":
+            return not_for_orc(rows)
+        case _:
+            return {}
+
+
+__all__ = ["ByteSink", "ObjectWriter", "open_object", "unwritable"]

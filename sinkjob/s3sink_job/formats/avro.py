@@ -46,6 +46,7 @@ HEADER = fastavro.parse_schema(
         ],
     }
 )
+PANIC = "PanicException"
 NAMESPACE = "s3sink"
 SOURCE_NAME = "sourceName"
 """The property of a field that keeps its name where Avro does not allow it."""
@@ -67,8 +68,7 @@ class AvroEncoder:
         self._compress = _compressor(encoding.codec, encoding.level)
         self._sync = os.urandom(SYNC_BYTES)
         schema = avro_schema(record)
-        # The encoder knows no bytes. Text is written just as they are, so it is told that they are text.
-        self._kind, self._schema = encodable(record), json.dumps(replaced(schema, "bytes", "string"))
+        self._serialize = Serializer(record, schema)
         self.size = 0
         self._emit(header(schema, CODECS[encoding.codec], self._sync))
 
@@ -84,9 +84,9 @@ class AvroEncoder:
         return
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        columns = [column.view(field.type) for column, field in zip(batch.columns, self._kind, strict=True)]
-        named = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self._kind)))
-        for datums in pyruhvro.serialize_record_batch(named, self._schema, 1):
+        # The serializer fails on a part of a column that has structs in structs.
+        whole = [pa.concat_arrays([c]) if pa.types.is_nested(c.type) else c for c in batch.columns]
+        for datums in self._serialize(pa.RecordBatch.from_arrays(whole, schema=batch.schema)):
             for first, last, data in _blocks(datums):
                 packed = self._compress(data)
                 self._emit(b"".join((long(last - first), long(len(packed)), packed, self._sync)))
@@ -94,6 +94,41 @@ class AvroEncoder:
     def _emit(self, data: bytes) -> None:
         self._sink.write(data)
         self.size += len(data)
+
+
+class Serializer:
+    """Rows as datums: all at once, or one by one where the library that does so gives up."""
+
+    def __init__(self, record: pa.StructType, schema: dict[str, Any]) -> None:
+        # It knows no bytes. Text is written just as they are, so it is told that they are text.
+        self._named = encodable(record, pa.binary(), pa.string())
+        self._text = json.dumps(replaced(schema, "bytes", "string"))
+        self._record, self._schema = record, fastavro.parse_schema(schema)
+
+    def __call__(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        try:
+            found: list[pa.Array] = pyruhvro.serialize_record_batch(_viewed(rows, self._named), self._text, 1)
+        except BaseException as error:
+            # A panic in Rust is no `Exception`, and its class is in no module.
+            if type(error).__name__ != PANIC:
+                raise
+            return [self._one_by_one(rows)]
+        return found
+
+    def _one_by_one(self, rows: pa.RecordBatch) -> pa.Array:
+        """Times stay numbers: Python's have no years beyond 9999."""
+        datums = []
+        for row in _viewed(rows, encodable(self._record, TIME, pa.int64())).to_pylist():
+            out = io.BytesIO()
+            fastavro.schemaless_writer(out, self._schema, row)
+            datums.append(out.getvalue())
+        return pa.array(datums, pa.binary())
+
+
+def _viewed(rows: pa.RecordBatch, record: pa.StructType) -> pa.RecordBatch:
+    """The same memory under other names and types."""
+    columns = [column.view(field.type) for column, field in zip(rows.columns, record, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(record)))
 
 
 def avro_schema(record: pa.StructType) -> dict[str, Any]:
@@ -140,13 +175,13 @@ def replaced(schema: Any, kind: Any, other: Any) -> Any:
     return [replaced(part, kind, other) for part in schema] if isinstance(schema, list) else schema
 
 
-def encodable(kind: pa.DataType) -> pa.DataType:
-    """The same columns by their Avro names, with text for bytes: a view of the same memory."""
+def encodable(kind: pa.DataType, instead_of: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The same columns by their Avro names, and with another type in place of one."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(avro_name(f.name), encodable(f.type)) for f in kind])
+        return pa.struct([pa.field(avro_name(f.name), encodable(f.type, instead_of, other)) for f in kind])
     if pa.types.is_list(kind):
-        return pa.list_(encodable(kind.value_type))
-    return pa.string() if pa.types.is_binary(kind) else kind
+        return pa.list_(encodable(kind.value_type, instead_of, other))
+    return other if kind.equals(instead_of) else kind
 
 
 def header(schema: dict[str, Any], codec: str, sync: bytes) -> bytes:

@@ -87,12 +87,20 @@ def unwritable(rows: pa.RecordBatch, encoding: Encoding) -> dict[int, str]:
             why = "holds the delimiter, a quote or a line break: use csv.quote Minimal"
             marked = pc.fill_null(pc.match_substring_regex(text, _marks(encoding.delimiter)), False)
             found |= dict.fromkeys(_indices(marked), f"column {name!r} {why}")
-    if len(held) <= 1:
-        column = text_of(rows.column(held[0])) if held else pa.nulls(rows.num_rows, pa.string())
-        why = "is empty and the only one, and readers pass over empty lines: use csv.quote Minimal"
-        empty = pc.equal(pc.fill_null(column, ""), "")
-        found |= dict.fromkeys(_indices(empty), f"column {held[0] if held else ''!r} {why}")
-    return found
+    kept = [name for name in _nameable(rows, encoding).schema.names if name in held]
+    return found | _passed_over(rows, kept, encoding)
+
+
+def _passed_over(rows: pa.RecordBatch, kept: list[str], encoding: Encoding) -> dict[int, str]:
+    """The rows of an only column that would be empty lines, or stand below one."""
+    if len(kept) > 1:
+        return {}
+    name, why = kept[0] if kept else "", "the only one, and readers pass over empty lines: use csv.quote Minimal"
+    if encoding.header and kept == [""]:
+        return dict.fromkeys(range(rows.num_rows), f"column '' has no name and is {why}")
+    column = text_of(rows.column(name)) if kept else pa.nulls(rows.num_rows, pa.string())
+    empty = pc.equal(pc.fill_null(column, ""), "")
+    return dict.fromkeys(_indices(empty), f"column {name!r} is empty and {why}")
 
 
 def _nameable(rows: pa.RecordBatch, encoding: Encoding) -> pa.RecordBatch:

@@ -145,7 +145,8 @@ class ParquetObject:
         for run in self._runs:
             with pq.ParquetFile(run.path) as file:
                 for number in range(file.num_row_groups):
-                    yield file.read_row_group(number, use_threads=False).combine_chunks().to_batches()[0]
+                    # More than one where a column is longer than an array of Arrow's can be.
+                    yield from file.read_row_group(number, use_threads=False).combine_chunks().to_batches()
 
 
 def _copy(path: Path, sink: ByteSink) -> None:

@@ -122,7 +122,7 @@ def _read_csv(content: bytes, encoding: Encoding) -> pa.Table:
 def _read_odd_csv(content: str, encoding: Encoding) -> pa.Table:
     """With a delimiter that Arrow's reader does not take: field by field."""
     mark = re.escape(encoding.delimiter)
-    field = re.compile(rf'(?:"((?:[^"]|"")*)"|([^{mark}\n]*))({mark}|\n)')
+    field = re.compile(rf'(?:"((?:[^"]++|"")*+)"|([^{mark}\n]*))({mark}|\n)')
     rows: list[list[str | None]] = [[]]
     for quoted, plain, end in (found.groups() for found in field.finditer(content)):
         rows[-1].append((plain or None) if quoted is None else quoted.replace('""', '"'))

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from s3sink_job.records.learn import NotARow, Number, learn, misfit, parse
+from s3sink_job.records.learn import NotARow, Number, Real, learn, misfit, parse
 from s3sink_job.records.text import Bad, Column, utf8
 from s3sink_job.schema.cast import as_text_at
-from s3sink_job.schema.text import number_text
 from s3sink_job.schema.types import DOUBLE, TEXT, bounded, from_text, to_text
 from s3sink_job.spec import MORE
 
@@ -191,8 +190,8 @@ def _text(value: Any) -> str:
             case list() as items:
                 parts = [part for item in items for part in (COMMA, item)]
                 left += [Number("]"), *reversed(parts[1:]), Number("[")]
-            case float() as number:
-                written.append(number_text(number))
+            case Real() as number:
+                written.append(number.text)
             case scalar:
                 written.append(json.dumps(scalar, ensure_ascii=False))
     return "".join(written)

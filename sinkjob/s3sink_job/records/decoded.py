@@ -13,11 +13,14 @@ import pyarrow.compute as pc
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.records.fields import Path, Values, settled
+from s3sink_job.records.origin import OWN_FIELDS
 from s3sink_job.records.tables import VALUE, takes_apart
 from s3sink_job.records.text import Column
 from s3sink_job.schema.types import BOOL, INT, TEXT
 
-NESTED, NESTED_OR_NUMBER = r"^[{\[]", r"^[{\[0-9-]"
+NESTED_OR_NUMBER = r"^[{\[0-9-]"
+NESTED_OR_ROUNDED = r"^(?:[{\[]|-?[0-9]+[.eE]|-?[0-9]{16})"
+"""Where a number may be told in other words, but has to be the same: text may have more of its digits."""
 
 
 def decoded_fields(rows: pa.RecordBatch, encoding: Encoding, paths: Mapping[Path, bool]) -> dict[Path, Values]:
@@ -25,9 +28,13 @@ def decoded_fields(rows: pa.RecordBatch, encoding: Encoding, paths: Mapping[Path
     if not takes_apart(encoding):
         return {}
     found = {}
+    # Columns of ours are no fields of the value, whatever they are called.
+    ours = () if encoding.envelope else OWN_FIELDS.get(encoding.meta, ())
     for path, verbatim in paths.items():
+        if path[0] in ours:
+            continue
         column = _at(rows, (VALUE, *path) if encoding.envelope else path)
-        values = None if column is None else _values(column, NESTED_OR_NUMBER if verbatim else NESTED)
+        values = None if column is None else _values(column, NESTED_OR_NUMBER if verbatim else NESTED_OR_ROUNDED)
         if values is not None:
             found[path] = values
     return found

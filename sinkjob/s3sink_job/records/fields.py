@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import duckdb
@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.duck import query
-from s3sink_job.records.text import Column, json_text, utf8
+from s3sink_job.duck import TooLarge, query
+from s3sink_job.records.text import Column, json_text, utf8, without
 
 Path: TypeAlias = tuple[str, ...]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -68,8 +68,13 @@ def json_fields(column: Column, paths: dict[Path, bool], what: str, *, once: boo
 
     `once` means that others see to it that no record has a field twice.
     """
-    text, raw, bad = _extract(column, list(paths), what)
-    return {path: _field(text, raw[path], path, bad, what, verbatim=paths[path], once=once) for path in paths}
+    try:
+        text, raw, bad = _extract(column, list(paths), what)
+        return {path: _field(text, raw[path], path, bad, what, verbatim=paths[path], once=once) for path in paths}
+    except TooLarge as error:
+        told = dict.fromkeys(error.rows, f"{what} is {error}")
+        rest = json_fields(without(column, error.rows), paths, what, once=once)
+        return {path: replace(values, bad={**values.bad, **told}) for path, values in rest.items()}
 
 
 def _extract(column: Column, paths: list[Path], what: str) -> tuple[Column, dict[Path, Column], dict[int, str]]:
@@ -167,7 +172,10 @@ def _twice(text: Column, path: Path, found: int) -> list[int]:
     some = text if len(rows) == len(text) else text.take(pa.array(rows))
     twice = np.zeros(len(rows), np.bool_)
     for depth, name in enumerate(path):
-        names = query(f"SELECT json_keys({_step_by_step(path[:depth])}) AS r FROM batch", some)  # noqa: S608 - quoted
+        try:
+            names = query(f"SELECT json_keys({_step_by_step(path[:depth])}) AS r FROM batch", some)  # noqa: S608 - quoted
+        except TooLarge as error:
+            raise TooLarge(rows[error.rows].tolist()) from None
         mine = pc.list_parent_indices(names).filter(pc.equal(names.flatten(), name))
         twice |= np.bincount(mine.to_numpy(), minlength=len(rows)) > 1
     again: list[int] = rows[twice].tolist()

@@ -10,18 +10,21 @@ import json
 import math
 import re
 from collections import Counter
+from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
+from s3sink_job.schema.text import number_text
 from s3sink_job.schema.types import MAX_DEPTH, from_doc, to_doc
 from s3sink_job.spec import MORE
 
 MAX_NESTING = 500
 """Levels of a value. Python's own limit would depend on who calls, and a value has to be a row always or never."""
 TOO_DEEP = f"is nested too deeply to be read: more than {MAX_NESTING} levels"
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""Also one that never ends. Nothing in it is looked at twice, or a large record that is cut short would take hours."""
 
 
 class NotARow(ValueError):
@@ -29,7 +32,7 @@ class NotARow(ValueError):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """A JSON object, with numbers that no column can hold exactly left as their text."""
+    """A JSON object, with numbers beyond int64 and double left as their text."""
     if _depth(text) > MAX_NESTING:
         raise NotARow(TOO_DEEP)
     try:
@@ -62,9 +65,30 @@ def _depth(text: str) -> int:
 
 
 class Number(str):
-    """The text of a number that neither int64 nor double holds exactly."""
+    """The text of a number beyond the range of int64, or of double."""
 
     __slots__ = ()
+
+
+class Real(float):
+    """A number with a fraction or an exponent, and how it was written: a column of text need not round it."""
+
+    __slots__ = ("_written",)
+    _written: str
+
+    def __new__(cls, written: str) -> Real:
+        number = super().__new__(cls, written)
+        number._written = written
+        return number
+
+    @property
+    def text(self) -> str:
+        """As a column of doubles would be told, unless that is another number."""
+        short = number_text(self)
+        try:
+            return short if Decimal(short) == Decimal(self._written) else self._written
+        except ArithmeticError:  # its exponent is beyond all bounds
+            return self._written
 
 
 Doc = Any
@@ -168,8 +192,8 @@ def _whole(text: str) -> int | Number:
     return Number(text)
 
 
-def _real(text: str) -> float | Number:
-    number = float(text)
+def _real(text: str) -> Real | Number:
+    number = Real(text)
     return number if math.isfinite(number) else Number(text)
 
 

@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.duck import base64
+from s3sink_job.duck import TooLarge, base64
 from s3sink_job.encoding import Encoding
 from s3sink_job.records.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, OWN_FIELDS, Origin, millis
-from s3sink_job.records.text import Bad, Column, as_json, plain, top_key_among, utf8
+from s3sink_job.records.text import Bad, Column, as_json, plain, top_key_among, utf8, without
 from s3sink_job.schema.text import concat, holds, quoted
 
 # A name may be written with escapes, so those are worth a second look too.
@@ -88,7 +88,12 @@ def _or_clash(value: Column, meta: str, bad: Bad) -> Bad:
     suspects = pc.indices_nonzero(pc.match_substring_regex(value, f'"(?:{"|".join(names)})"|{ESCAPED}'))
     if not len(suspects):
         return bad
-    found = top_key_among(value.take(suspects), names)
+    try:
+        found = top_key_among(value.take(suspects), names)
+    except TooLarge as error:
+        large = suspects.take(pa.array(error.rows)).to_pylist()
+        too_large = Bad({**bad.rows, **dict.fromkeys(large, f"value is {error}")})
+        return _or_clash(pc.fill_null(without(value, large), "null"), meta, too_large)
     rows, clashes = suspects.filter(found.is_valid()).to_pylist(), found.drop_null().to_pylist()
     return Bad({**{row: clash(name, meta) for row, name in zip(rows, clashes, strict=True)}, **bad.rows})
 

@@ -7,15 +7,17 @@ in Python only after a whole-column check found something unusual in its batch.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import simdjson
 
-from s3sink_job.duck import base64, query
+from s3sink_job.duck import TooLarge, base64, query
 from s3sink_job.schema.text import concat, holds, quoted
 
 
@@ -45,7 +47,9 @@ COMMA = r",\s*[\]}]"
 NAN = "(?i:nan|inf)"
 SUSPECT = f"{COMMA}|{NAN}"
 STRING = r'"(?:[^"\\]|\\.)*"'
-WRAP = b'}\t,{"":'
+EMPTY_OBJECT = b"{}"
+LONG = 2**20
+"""Python would need many times the memory of a longer text, only to say where it is wrong."""
 
 
 def utf8(column: Column) -> tuple[Column, Bad]:
@@ -65,15 +69,13 @@ def utf8(column: Column) -> tuple[Column, Bad]:
 
 def json_text(column: Column) -> tuple[Column, Bad]:
     """Bytes that hold one JSON value each, on one line each. Null stays null."""
-    document = _one_document(column)
-    if _is_list_of(len(column), document):
+    if (document := as_one_array(column)) is not None:
         # The parser has seen that it is UTF-8.
         text = column.view(pa.string())
         return one_line(text) if b"\n" in document or b"\r" in document else text, NONE_BAD
     text, bad = utf8(column)
-    valid = pc.fill_null(query("SELECT json_valid(v) AS r FROM batch", text), True)
     rows = dict(bad.rows)
-    for row in pc.indices_nonzero(pc.invert(valid)).to_pylist():
+    for row in pc.indices_nonzero(pc.invert(_valid(text))).to_pylist():
         rows[row] = _why_not_json(text[row].as_py())
     suspects = pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(text, SUSPECT), False))
     if len(suspects):
@@ -87,25 +89,53 @@ def json_text(column: Column) -> tuple[Column, Bad]:
     return one_line(text), Bad(rows)
 
 
-def _one_document(column: Column) -> bytes:
-    """All values as one JSON array, each wrapped as `{"":…}` with a tab behind it."""
-    filled = pc.fill_null(column, b"null") if column.null_count else column
-    values = pa.ListArray.from_arrays(pa.array([0, len(filled)], pa.int32()), filled.cast(pa.binary()))
-    return b"".join((b'[{"":', pc.binary_join(values, WRAP)[0].as_buffer(), b"}]"))
+def _valid(text: Column) -> Column:
+    """Whether each value is JSON, or nearly so, and true for null."""
+    try:
+        return pc.fill_null(query("SELECT json_valid(v) AS r FROM batch", text), True)
+    except TooLarge as error:
+        rest = without(text, error.rows)
+        known = {row: as_one_array(text.slice(row, 1)) is not None for row in error.rows}
+        return pa.array([known.get(row, fine) for row, fine in enumerate(_valid(rest).to_pylist())], pa.bool_())
 
 
-def _is_list_of(count: int, document: bytes) -> bool:
-    """Whether a strict parser takes the whole column in one go. If not, it still may all be JSON.
+def without(column: Column, rows: Iterable[int]) -> Column:
+    """The column with null in place of some rows."""
+    gone = np.zeros(len(column), np.bool_)
+    gone[list(rows)] = True
+    return pc.if_else(gone, pa.scalar(None, column.type), column)
 
-    A value cut short cannot borrow its end from the next: a string may not hold a tab, an array is not closed by
-    `}`, and behind a `}` no object goes on with `{`. So each value gives one element at least, and as many as there
-    are values means one each.
+
+def as_one_array(column: Column) -> bytes | None:
+    """All values as one JSON array, if a strict parser takes them in one go. If not, they still may all be JSON.
+
+    The values are the elements of the array, with a tab before each comma, which no string may hold. A value cannot
+    close that array, so each gives an element, unless it leaves something open that takes in the next one: an array,
+    or an object, if what is next starts with a field's name. Where neither can be, as many elements as values means
+    one each. Otherwise they have to be the only fields of objects as well: what is open there is closed too early by
+    the `}` behind it, a field's name is no value, and what goes on behind a comma is a value here and a name there.
     """
+    values = (pc.fill_null(column, EMPTY_OBJECT) if column.null_count else column).cast(pa.binary())
+    elements = _document(values, b"[", b"\t,", b"]")
+    if _count(elements) != len(values):
+        return None
+    if elements.find(b"[", 1) < 0 and pc.all(pc.starts_with(values, b"{"), min_count=0).as_py():
+        return elements
+    return elements if _count(_document(values, b'[{"":', b'}\t,{"":', b"}]")) == len(values) else None
+
+
+def _document(values: Column, start: bytes, between: bytes, end: bytes) -> bytes:
+    whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    return b"".join((start, pc.binary_join(whole, between)[0].as_buffer(), end))
+
+
+def _count(document: bytes) -> int | None:
+    """The elements of a JSON array; None if it is not JSON."""
     try:
         found = _parser().parse(document)
-        return isinstance(found, simdjson.Array) and len(found) == count
     except (ValueError, RuntimeError):
-        return False
+        return None
+    return len(found) if isinstance(found, simdjson.Array) else None
 
 
 @cache
@@ -160,6 +190,8 @@ def top_key_among(text: Column, names: tuple[str, ...]) -> Column:
 
 def _why_not_json(value: str) -> str:
     """The words for a value that was found not to be JSON."""
+    if len(value) > LONG:
+        return "not JSON"
     try:
         json.loads(value)
     except ValueError as error:

@@ -45,6 +45,8 @@ class Calendar:
 
     def folders(self, times: Column, bad: dict[int, str], what: str) -> Values:
         """Of microseconds since 1970, null where there are none."""
+        if not len(times):
+            return Values(pa.array([], pa.string()), pa.array([], pa.int32()), bad)
         found = pc.fill_null(times, 0).to_numpy()
         local = np.clip(found, LEAST, BEYOND - 1)
         local = local + self._shift(local)
