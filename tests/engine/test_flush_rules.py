@@ -43,6 +43,12 @@ def reason(driver: Driver) -> Any:
     return driver.reporter.status()["flush"].get("lastReason")
 
 
+def counted(driver: Driver) -> dict[str, float]:
+    """Slices by reason, as Prometheus sees them."""
+    (family,) = (f for f in driver.reporter.metrics.registry.collect() if f.name == "s3sink_flushes")
+    return {s.labels["reason"]: s.value for s in family.samples if s.name == "s3sink_flushes_total"}
+
+
 def caught_up(driver: Driver) -> str:
     conditions = {c["type"]: c["reason"] for c in driver.reporter.status()["conditions"]}
     return str(conditions["CaughtUp"])
@@ -71,6 +77,7 @@ def test_aligned_writes_at_multiples_of_the_clock_and_says_so(world: World) -> N
     now[0] = noon
     driver.step()
     assert reason(driver) == "Aligned"
+    assert counted(driver) == {"Aligned": 1}
     assert world.rows() == [1, 2]
     world.produce([3])
     now[0] = noon + 899
@@ -93,9 +100,11 @@ def test_the_bytes_rule_fires_once_a_flush_has_measured_the_records(world: World
     world.produce([record] * 29)
     driver.step()
     assert reason(driver) == "Records", "not enough yet"
+    assert counted(driver) == {"Records": 1}
     world.produce([record] * 35)
     driver.step()
     assert reason(driver) == "Bytes"
+    assert counted(driver) == {"Records": 1, "Bytes": 1}
     driver.step()
     assert driver.reporter.status()["lag"]["records"] == 64 - 38, "only whole objects; the rest stays in Kafka"
     assert world.verify(driver).ok
@@ -144,7 +153,12 @@ def test_behind_a_bad_record_no_later_slice_is_committed_and_mending_it_loses_no
     assert world.rows() == [0, 1, 2, 3, 4]
     uploads = world.client().list_multipart_uploads(Bucket=world.bucket).get("Uploads", [])
     assert uploads == [], "what was uploaded behind it is abandoned"
-    assert driver.problems == {} or driver.problems[world.topic, 0].reason == "BadRecord"
+
+    world.drain(driver)
+    problem = driver.problems[world.topic, 0]
+    assert problem.reason == "BadRecord"
+    assert f"topic {world.topic}, partition 0, offset 5" in problem.message
+    assert world.rows() == [0, 1, 2, 3, 4]
 
     mended = in_small_pieces(world.driver(flush={"records": 10}, errors={"records": "Skip"}))
     world.drain(mended)
@@ -164,6 +178,8 @@ def test_a_backlog_longer_than_a_flush_is_worked_off_without_waiting_for_the_int
     driver.limits = replace(driver.limits, bytes_per_second=None)
     driver.step()
     assert world.rows() == list(range(95))
+    assert reason(driver) == "Interval"
+    assert counted(driver) == {"Interval": 2}
 
 
 def test_the_rate_is_kept_by_all_tasks_together_and_named_as_what_holds_the_sink_up(world: World) -> None:

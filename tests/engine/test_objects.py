@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections import Counter
@@ -9,9 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from e2e.parts.s3 import S3Server
 from s3sink_job.encoding import Encoding
@@ -89,16 +93,31 @@ def incompressible(count: int, start: int) -> list[str]:
     return [f'{{"id":{start + n},"text":"{noise[n * 120 : n * 120 + 120]}"}}' for n in range(count)]
 
 
+def numbers(count: int, start: int) -> list[str]:
+    """Their text is more than twice as long as they are in memory."""
+    return [json.dumps({"id": n, "third": n / 3, "seventh": -n / 7}) for n in range(start + 1, start + count + 1)]
+
+
 def rows_of(values: list[str], wanted: Encoding) -> pa.RecordBatch:
     if wanted.format == "Json":
         return pa.RecordBatch.from_pydict({"line": pa.array([v.encode() for v in values], pa.binary())})
     return pa.RecordBatch.from_pylist([json.loads(v) for v in values])
 
 
-def ids_in(data: bytes, wanted: Encoding) -> list[int]:
-    if wanted.format == "Json":
-        return [json.loads(line)["id"] for line in decompress(data, wanted.codec).splitlines()]
-    return list(pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist())
+def ids_in(data: bytes, wanted: Encoding) -> list[Any]:
+    rows: Any
+    match wanted.format:
+        case "Json":
+            return [json.loads(line)["id"] for line in decompress(data, wanted.codec).splitlines()]
+        case "Csv":
+            return list(pl.read_csv(decompress(data, wanted.codec))["id"])
+        case "Avro":
+            rows = fastavro.reader(io.BytesIO(data))
+            return [row["id"] for row in rows]
+        case "Orc":
+            return list(orc.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist())
+        case _:
+            return list(pq.read_table(pa.BufferReader(data), columns=["id"]).column("id").to_pylist())
 
 
 def plain(count: int, start: int) -> list[str]:
@@ -121,9 +140,19 @@ ENCODINGS = {
     "json zstd": replace(JSON, codec="Zstd"),
     "parquet": replace(PARQUET, codec="None"),
     "parquet zstd": PARQUET,
+    "csv": replace(JSON, format="Csv"),
+    "csv gzip": replace(JSON, format="Csv", codec="Gzip"),
+    "avro": replace(JSON, format="Avro"),
+    "avro snappy": replace(JSON, format="Avro", codec="Snappy"),
+    "orc": replace(JSON, format="Orc"),
+    "orc zstd": replace(JSON, format="Orc", codec="Zstd"),
 }
+LINES_AND_PARQUET = ["json", "json gzip", "json zstd", "parquet", "parquet zstd"]
 SIZES = [
-    *((name, make, size) for name in ENCODINGS for make in (compressible, incompressible) for size in (2**18, 2**20)),
+    *((name, make, n) for name in LINES_AND_PARQUET for make in (compressible, incompressible) for n in (2**18, 2**20)),
+    *((name, compressible, size) for name in ("csv", "avro", "orc") for size in (2**18, 2**20)),
+    *((name, incompressible, size) for name in ("csv gzip", "avro snappy", "orc zstd") for size in (2**18, 2**20)),
+    *((name, numbers, 2**19) for name in ("csv", "csv gzip", "avro", "orc zstd")),
     *(("json", compressible, 2**23), ("json zstd", incompressible, 2**23), ("parquet zstd", incompressible, 2**23)),
 ]
 
@@ -133,7 +162,7 @@ def test_objects_come_out_as_long_as_asked(name: str, make: Any, size: int, stor
     wanted = ENCODINGS[name]
     objects = store.objects(encoding=wanted, bytes_per_object=size)
 
-    start = 0
+    start, first = 0, json.loads(make(1, 0)[0])["id"]
     while len(objects.done) < 2:
         objects.write(rows_of(make(5_000, start), wanted), offsets(start, 5_000), None)
         start += 5_000
@@ -146,7 +175,7 @@ def test_objects_come_out_as_long_as_asked(name: str, make: Any, size: int, stor
     assert last.bytes <= (1 + off) * size
     contents = [store.content(entry) for entry in objects.done]
     assert [len(data) for data in contents] == [entry.bytes for entry in objects.done]
-    assert [n for data in contents for n in ids_in(data, wanted)] == list(range(start))
+    assert [n for data in contents for n in ids_in(data, wanted)] == list(range(first, first + start))
     objects.tidy()
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from pyspark.sql import SparkSession
 
+from e2e.parts.jars import connector_dir
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.s3 import S3Server
 from s3sink_job.cli.context import LOCAL_CLUSTER
@@ -23,8 +29,8 @@ from s3sink_job.flush.state import Owner
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.properties import connection
 from s3sink_job.report.reporter import Reporter
-from s3sink_job.secrets import write_secrets
-from s3sink_job.spec import parse
+from s3sink_job.secrets import Secrets, write_secrets
+from s3sink_job.spec import S3Sink, parse
 from s3sink_job.stores.bucket import Retrying
 from s3sink_job.stores.client import open_bucket
 from tests.examples.shop import NOON
@@ -58,14 +64,15 @@ class Place:
 
     @property
     def secrets(self) -> dict[str, dict[str, str]]:
+        """What the Secrets of manifests hold here, by the names that they give them."""
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
         secure = self.kafka.secure
         jaas = f'{SCRAM} required username="{secure.username}" password="{secure.password}";'
         auth = {"sasl.jaas.config": jaas, "ssl.truststore.certificates": secure.ca_pem}
-        return {"s3": keys, "kafka-auth": auth}
+        return {"s3": keys, "s3-keys": keys, "kafka-auth": auth}
 
     def adapted(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The same sink here: addresses and credentials differ, and it ends when all is written."""
+        """The same sink here: only addresses differ, and that the S3 server of the tests has no certificate."""
         found = deepcopy(dict(document))
         spec = found["spec"]
         source, destination = spec["source"], spec["destination"]
@@ -75,16 +82,33 @@ class Place:
                 place["bucket"] = self.bucket(place["bucket"])
         destination.pop("caFrom", None)
         destination |= {"endpoint": self.s3.endpoint, "region": self.s3.region}
-        destination["credentials"] = {"secretRef": {"name": "s3"}}
-        if spec.get("run") != "Scheduled":
-            spec["run"] = "Once"
         return found
 
+    def file(self, text: str) -> Path:
+        """A manifest's file with its addresses and the contents of its Secrets changed, and nothing else."""
+        documents = []
+        for document in filter(None, yaml.safe_load_all(text)):
+            if document["kind"] == "Secret":
+                documents.append(document | {"stringData": self.secrets.get(document["metadata"]["name"], {})})
+            else:
+                documents.append(self.adapted(document))
+        file = self.folder / "sink.yaml"
+        # JSON is YAML as well, and keeps times as they are written.
+        file.write_text("\n---\n".join(json.dumps(document, default=datetime.isoformat) for document in documents))
+        return file
+
+    def command(self, text: str) -> None:
+        """`s3sink run --once -f`, with credentials for manifests that leave them to the environment."""
+        environment = {**os.environ, **self.secrets["s3"], "S3SINK_JARS": str(connector_dir())}
+        # Most of a short run is Java's compiler: without its second stage it takes two thirds of the time.
+        environment["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1"
+        command = [sys.executable, "-m", "s3sink_job", "run", "--once", "--short-logs", "-f", str(self.file(text))]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
     def run(self, document: Mapping[str, Any]) -> Report:
-        """Runs it to its end at noon, and says what `s3sink verify` does."""
-        sink = parse(self.adapted(document))
-        raw = {name: {key: text.encode() for key, text in pairs.items()} for name, pairs in self.secrets.items()}
-        secrets = write_secrets(self.folder / "secrets", raw)
+        """Runs it to its end in this process, at noon, and says what `s3sink verify` does."""
+        sink, secrets = self._here(document)
         driver = Driver(
             *(sink, secrets, self.spark, Reporter()),
             cluster=LOCAL_CLUSTER,
@@ -98,6 +122,10 @@ class Place:
                 driver.step()
         finally:
             driver.close()
+        return self.verify(document)
+
+    def verify(self, document: Mapping[str, Any]) -> Report:
+        sink, secrets = self._here(document)
         spec, name = sink.spec, sink.metadata
         retries = spec.errors.request_retries
         bucket = open_bucket(spec.destination, secrets, Retrying(retries.max, retries.backoff))
@@ -109,6 +137,15 @@ class Place:
             return verify(sink, secrets, bucket, ledger, self.spark, admin, properties)
         finally:
             admin.close()
+
+    def _here(self, document: Mapping[str, Any]) -> tuple[S3Sink, Secrets]:
+        """The sink for this process, which has no credentials in its environment and ends when all is written."""
+        adapted = self.adapted(document)
+        adapted["spec"]["destination"].setdefault("credentials", {"secretRef": {"name": "s3"}})
+        if adapted["spec"].get("run") != "Scheduled":
+            adapted["spec"]["run"] = "Once"
+        raw = {name: {key: text.encode() for key, text in pairs.items()} for name, pairs in self.secrets.items()}
+        return parse(adapted), write_secrets(self.folder / "secrets", raw)
 
     def client(self) -> S3Client:
         return self.s3.client()

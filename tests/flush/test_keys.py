@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations, product
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.errors import FinalError
@@ -243,3 +244,83 @@ def test_routes_whose_folders_could_be_taken_for_each_other_s_are_known() -> Non
     assert not may_clash(("raw", DEFAULT), ("raw/x", DEFAULT))
     assert not may_clash(("raw", wide), ("raw", Layout(style="Confluent")))
     assert not may_clash(("raw", wide), ("raw", Layout(items=(TOPIC,))))
+
+
+NAMES = ("x", "0", TOMBSTONES)
+"""Few, so that a topic, a partition, a value and a prefix are often called alike."""
+DATES = Item("Time", source="Record", format="d/M")
+few_items = st.sampled_from([FIELD, HEADER, Item("Field", "x", ("x",)), Item("Topic", "x"), DATES])
+folders = st.lists(few_items, max_size=2, unique=True).flatmap(lambda more: st.permutations([TOPIC, PARTITION, *more]))
+"""With topic and partition in them: names may leave them out."""
+prefixes = st.sampled_from(["", "x", "x/0", "0", TOMBSTONES])
+few_layouts = st.builds(
+    Layout,
+    items=(folders | folders | st.lists(few_items, max_size=3, unique=True)).map(tuple),
+    style=st.sampled_from(["Offset", "Offset", "Offset", "Confluent", "Lenses", "Upload"]),
+    offset_digits=st.integers(0, 2),
+    partition_digits=st.integers(0, 2),
+    suffix=st.just("") | st.sampled_from(["-g2", "-", "-a", ".gz", "=x", "@0"]),
+)
+routes = st.tuples(prefixes, few_layouts)
+Route = tuple[str, Layout]
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Route, Route]:
+    """Two routes, mostly near to each other: the same names, the same folders in another order or below another one."""
+    (prefix, layout), (beside, different) = draw(routes), draw(routes)
+    match draw(st.sampled_from(["order", "depth", "folders", "any"])):
+        case "order":
+            return (prefix, layout), (prefix, replace(layout, items=tuple(draw(st.permutations(layout.items)))))
+        case "depth":
+            below = "/".join(part for part in (prefix, draw(st.sampled_from(NAMES))) if part)
+            return (prefix, replace(layout, items=(*layout.items, FIELD))), (below, layout)
+        case "folders":
+            different = replace(layout, items=different.items)
+    return (prefix, layout), (beside, different)
+
+
+def every_key(route: Route, topic: str, part: int) -> set[str]:
+    """Of all small objects that the topic could have. Each number within a flush is given once: `part` is the first."""
+    prefix, layout = route
+    choices = [_segments(item, topic) for item in layout.items]
+    found = set()
+    for folders, apart, partition in product(product(*choices), (False, True), (0, 1)):
+        inner = [str(partition) if folder is None else folder for folder in folders]
+        folder = "/".join([TOMBSTONES, *inner] if apart else inner)
+        for generation, first in product((1, 2), (0, 1)):
+            at = At(topic, generation, partition, first, part + 2 * first)
+            found.add(object_key(prefix, layout, at, folder, ".jsonl"))
+    return found
+
+
+def _segments(item: Item, topic: str) -> list[str | None]:
+    """The folders of an item; None for that of the partition."""
+    if item.kind == "Partition":
+        return [None]
+    if item.kind == "Topic":
+        return [constant_folder(Layout(items=(item,)), topic, 0)]
+    if item.kind == "Time":
+        return [constant_folder(Layout(items=(item,), stamp=stamp), "", 0) for stamp in (0, 86_400_000)]
+    return [missing_segment(item.name), *(value_segment(item.name, value) for value in NAMES)]
+
+
+def meet(one: Route, other: Route) -> bool:
+    """Whether an object of one route and one of another topic and the other route share a key."""
+    mine = {topic: every_key(one, topic, 0) for topic in NAMES}
+    theirs = {topic: every_key(other, topic, 1) for topic in NAMES}
+    return any(not mine[topic].isdisjoint(theirs[beside]) for topic, beside in permutations(NAMES, 2))
+
+
+@settings(max_examples=300, deadline=None)
+@given(pairs())
+def test_objects_of_two_routes_never_share_a_key_unless_they_are_told_to_clash(pair: tuple[Route, Route]) -> None:
+    assert may_clash(*pair) or not meet(*pair)
+
+
+def test_two_routes_that_meet_are_found_by_looking_at_their_keys() -> None:
+    """Else the test above would show nothing."""
+    wide, narrow = Layout(items=(TOPIC, FIELD, PARTITION), offset_digits=1), Layout(offset_digits=1)
+
+    assert meet(("raw", wide), ("raw/x", narrow))
+    assert not meet(("raw", wide), ("raw", narrow))
