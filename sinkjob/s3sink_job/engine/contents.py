@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,7 @@ from s3sink_job.formats.reading import comparable, read_back
 from s3sink_job.records.decode import open_decoder
 from s3sink_job.records.tables import known_of
 from s3sink_job.schema.cast import Inexact
+from s3sink_job.schema.text import number_text
 from s3sink_job.stores.bucket import Bucket
 
 
@@ -73,19 +76,29 @@ def difference(wanted: pa.Table, found: pa.Table) -> Difference:
 
 
 def _canonical(value: Any) -> Any:
-    """What nests and became text may have its fields in any order, and those that are null or not."""
+    """What nests and became text may have its fields in any order, and those that are null or not.
+
+    A number that was a double before it became text has lost the digits that no double holds.
+    """
     match value:
         case dict():
             return {name: _canonical(inner) for name, inner in value.items()}
         case list():
             return [_canonical(item) for item in value]
-        case str() if value[:1] in {"{", "["}:
+        case str() if value[:1] and value[:1] in "{[-0123456789":
             try:
-                return json.dumps(_without_nulls(json.loads(value, parse_float=str, parse_int=str)), sort_keys=True)
+                return json.dumps(_without_nulls(json.loads(value, parse_float=_real, parse_int=str)), sort_keys=True)
             except (ValueError, RecursionError):
                 return value
         case _:
             return value
+
+
+def _real(text: str) -> str:
+    """As it is, unless no double holds it: then the double's text."""
+    number = float(text)
+    short = number_text(number) if math.isfinite(number) else text
+    return text if Decimal(short) == Decimal(text) else short
 
 
 def _without_nulls(value: Any) -> Any:
