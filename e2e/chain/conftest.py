@@ -78,6 +78,13 @@ def world(plant: Plant, tmp_path: Path) -> Iterator[World]:
         yield made
 
 
+@pytest.fixture
+def neighbour(plant: Plant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Another one beside `world`, for what happens to all sinks of a cluster at once."""
+    with made_world(plant, tmp_path_factory.mktemp("neighbour")) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
 def shared(plant: Plant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """For all tests of a module: each start of Spark takes a good part of a minute."""

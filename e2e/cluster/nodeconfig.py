@@ -104,7 +104,7 @@ def kube_proxy(kubeconfig: Path) -> dict[str, Any]:
         "hostnameOverride": NODE_NAME,
         "oomScoreAdj": 0,
         # 0: leave the machine's limits alone.
-        "conntrack": {"maxPerCore": 0, "min": 0},
+        "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
         "clientConnection": {"kubeconfig": str(kubeconfig)},

@@ -11,7 +11,8 @@ import contextlib
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from e2e.cluster import network
@@ -25,6 +26,7 @@ _OUTSIDE = [
         "/opt/cni",
         "/opt/containerd",
         "/run/containerd",
+        "/run/mount",
         "/run/netns",
         "/run/xtables.lock",
         "/usr/libexec/kubernetes",
@@ -34,7 +36,10 @@ _OUTSIDE = [
         "/var/log/pods",
     )
 ]
-"""Places where containerd and the kubelet write whatever their settings say."""
+"""Places where containerd, the kubelet, and the programs they call write whatever their settings say."""
+_KERNEL = ("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "vm/panic_on_oom")
+"""Settings that the kubelet changes for the whole machine, below /proc/sys."""
+_HANDED_DOWN = "cgroup.subtree_control"
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,16 @@ class Before:
 
     forwarding: str
     outside: list[str]
+    kernel: dict[str, str] = field(default_factory=dict)
+    controllers: dict[str, list[str]] = field(default_factory=dict)
+    """By hierarchy of cgroup v2, those that its root hands down."""
 
     @classmethod
     def now(cls) -> Before:
-        return cls(network.forwarding(), [str(path) for path in _OUTSIDE if path.exists()])
+        outside = [str(path) for path in _OUTSIDE if path.exists()]
+        kernel = {name: _setting(name).read_text().strip() for name in _KERNEL if _setting(name).exists()}
+        files = [file for group in cgroups() if (file := group.parent / _HANDED_DOWN).exists()]
+        return cls(network.forwarding(), outside, kernel, {str(file): file.read_text().split() for file in files})
 
 
 def cgroups() -> list[Path]:
@@ -71,13 +82,20 @@ def remove_node(folder: Path, daemons: Daemons, before: Before) -> None:
     daemons.stop(["etcd"])
     _unmount(folder)
     _remove_cgroups()
+    _take_back(before.controllers)
     network.remove()
     network.set_forwarding(before.forwarding)
+    for name, value in before.kernel.items():
+        _setting(name).write_text(value)
     for path in _OUTSIDE:
         if str(path) not in before.outside:
             _delete(path)
     _delete_log_links(folder)
     shutil.rmtree(folder)
+
+
+def _setting(name: str) -> Path:
+    return Path("/proc/sys", name)
 
 
 def _end_pods(folder: Path) -> None:
@@ -126,6 +144,14 @@ def _remove_cgroups() -> None:
     for group in cgroups():
         for path, _, _ in os.walk(group, topdown=False):
             _remove_cgroup(Path(path))
+
+
+def _take_back(controllers: Mapping[str, list[str]]) -> None:
+    for file, before in controllers.items():
+        more = [f"-{name}" for name in Path(file).read_text().split() if name not in before]
+        # Somebody else's group may use one by now.
+        with contextlib.suppress(OSError):
+            Path(file).write_text(" ".join(more))
 
 
 def _remove_cgroup(path: Path) -> None:

@@ -1,0 +1,65 @@
+"""What every install of the operator must do for a sink, from `kubectl apply` to a namespace as it was before."""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.chain.sinks import until
+from e2e.chain.world import SINK, World, executors
+
+MODES = pytest.mark.parametrize("mode", ["Local", "Cluster"])
+
+
+def move_every_record_once(world: World, mode: str) -> None:
+    """And say so, give no secret away, and leave nothing: whoever installed the operator, and for which namespaces."""
+    before = world.namespace.left_behind()
+    world.make_bucket()
+    world.produce(20_000)
+    world.apply(spark=executors() if mode == "Cluster" else {})
+    world.settle()
+    world.produce(4_000)
+    world.settle()
+    world.prove()
+    _check_what_is_said(world)
+    if mode == "Cluster":
+        _check_executors(world)
+    _check_secrecy(world)
+    assert "finalizers" not in (world.namespace.get("s3sink", SINK) or {})["metadata"]
+    world.namespace.kubectl("delete", "s3sink", SINK, "--timeout=60s")
+    until("nothing to be left", lambda: world.namespace.left_behind() == before, 90)
+
+
+def told(world: World, *question: str) -> str:
+    """What kubectl answers, shown as people would see it: `pytest -s` makes a transcript of it."""
+    answer = world.namespace.kubectl(*question)
+    print(f"\n$ kubectl {' '.join(question)}\n{answer}")
+    return answer
+
+
+def _check_what_is_said(world: World) -> None:
+    status = world.namespace.status(SINK)
+    assert (status["phase"], status["flush"]["totalRecords"]) == ("Running", world.produced)
+    header, row = told(world, "get", "s3s").splitlines()
+    for question in (["get", "s3s", "--output", "wide"], ["get", "pods"], ["get", "events"], ["describe", "s3s", SINK]):
+        told(world, *question)
+    assert header.split() == ["NAME", "STATE", "READY", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
+    assert row.split()[:4] == [SINK, "Running", "True", "0"]
+
+
+def _check_executors(world: World) -> None:
+    pods = world.namespace.pods(SINK, "executor")
+    assert len(pods) == 2
+    for pod in pods:
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert owner["uid"] == world.driver()["metadata"]["uid"]
+        assert pod["spec"]["serviceAccountName"] == f"{SINK}-s3sink-executor"
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["memory"] in {"2Gi", "2048Mi"}
+    assert world.namespace.status(SINK)["executors"]["replicas"] == 2
+
+
+def _check_secrecy(world: World) -> None:
+    secret = world.plant.s3.secret_key
+    everything = world.namespace.kubectl("get", "s3sinks,configmaps,pods,events,deployments", "--output", "yaml")
+    assert secret not in everything
+    assert secret not in world.namespace.kubectl("logs", world.driver()["metadata"]["name"])
