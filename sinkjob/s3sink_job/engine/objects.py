@@ -31,6 +31,8 @@ MOST_OPEN = 8
 """Groups whose objects are written as their rows come; with more they are staged."""
 MOST_HELD = 96 * 2**20
 """Bytes of rows and of encoded data that the open objects of a task keep in memory together."""
+FIRST = 4
+"""How many times longer the first rows of an object may come out than they are in memory."""
 NEARLY = 0.98
 """An object this close to the asked size is full: the next few rows would only make it longer than that."""
 
@@ -136,7 +138,7 @@ class Objects:
             count = min(count, self.task.records_per_object - current.rows)
         if (most := self.task.bytes_per_object) is not None:
             size = current.writer.size
-            a_row = size / current.rows if current.rows else rows.nbytes / rows.num_rows
+            a_row = size / current.rows if current.rows else FIRST * rows.nbytes / rows.num_rows
             count = min(count, max(1, int((most - size) / max(a_row, 1e-3))))
         return count
 

@@ -16,6 +16,7 @@ from s3sink_job.schema.text import Column, text_of
 from s3sink_job.schema.types import holds_something
 
 ENOUGH = 16 * 2**20
+SAMPLE = 1_000
 QUOTED_EMPTY = '""'
 OWN_MARKS = frozenset("+-.:/=")
 """What numbers, times and base64 are written with, beside letters and digits."""
@@ -33,6 +34,12 @@ class CsvObject(FixedObject):
 
     def write(self, rows: pa.RecordBatch) -> None:
         super().write(_nameable(rows, self._encoding))
+
+    def expected(self, rows: pa.RecordBatch) -> float:
+        """Numbers are longer as text than in memory."""
+        some = rows.slice(0, SAMPLE)
+        text = sum(pc.sum(pc.binary_length(text_of(column))).as_py() or 0 for column in some.columns)
+        return float((text + some.num_columns * some.num_rows) / max(1, some.nbytes))
 
 
 class CsvEncoder:

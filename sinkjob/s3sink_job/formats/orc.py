@@ -21,6 +21,7 @@ Column: TypeAlias = pa.Array
 CODECS = {"None": "uncompressed", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Deflate": "zlib"}
 ENOUGH = 64 * 2**20
 STRIPE_ROWS = 65_536
+MAGIC = b"ORC"
 FOOTER_BYTES = 1024
 NO_TIME = -1
 MOST_MILLIS = 2**63 // 1_000_000
@@ -47,7 +48,8 @@ class OrcEncoder:
 
     @property
     def size(self) -> int:
-        return self._sent + FOOTER_BYTES
+        # What it begins with comes with the first rows, but says nothing about them.
+        return max(self._sent, len(MAGIC)) + FOOTER_BYTES
 
     def write(self, rows: pa.Table) -> None:
         for batch in rows.combine_chunks().to_batches(max_chunksize=STRIPE_ROWS):

@@ -71,6 +71,8 @@ class FixedObject:
         self._record: pa.StructType | None = None
         self._encoder: Encoder | None = None
         self._ratio = 1.0
+        self._within = 0
+        """Bytes of rows that the encoder took and has not put out yet: some do so by whole blocks only."""
 
     @property
     def held(self) -> int:
@@ -79,7 +81,12 @@ class FixedObject:
     @property
     def size(self) -> int:
         """Of what is encoded, and by the ratio of what was encoded last for the rest."""
-        return (0 if self._encoder is None else self._encoder.size) + int(self._pending.held * self._ratio)
+        waiting = self._pending.held + self._within
+        return (0 if self._encoder is None else self._encoder.size) + int(waiting * self._ratio)
+
+    def expected(self, rows: pa.RecordBatch) -> float:
+        """How long rows come out for each byte of them, before any were encoded."""
+        return 1.0
 
     def takes(self, rows: pa.RecordBatch) -> bool:
         return self._record is None or fits(rows, self._record)
@@ -87,6 +94,8 @@ class FixedObject:
     def write(self, rows: pa.RecordBatch) -> None:
         if not self.takes(rows):
             raise ValueError("these rows need a wider schema than the one that the object already has")
+        if self._encoder is None and not self._pending:
+            self._ratio = self.expected(rows)
         self._pending.add(rows)
         if self._pending.held >= self._enough:
             self._encode()
@@ -114,7 +123,9 @@ class FixedObject:
             self._encoder = self._begin(self._record)
         before = self._encoder.size
         self._encoder.write(rows)
-        self._ratio = (self._encoder.size - before) / max(1, rows.nbytes)
+        self._within += rows.nbytes
+        if came := self._encoder.size - before:
+            self._ratio, self._within = came / max(1, self._within), 0
 
 
 def fits(rows: pa.RecordBatch, record: pa.StructType) -> bool:
