@@ -33,7 +33,9 @@ def text_of(column: Column) -> Column:
     if pa.types.is_binary(kind):
         return base64(column)
     if pa.types.is_timestamp(kind):
-        return pc.replace_substring(pc.cast(column, TEXT), " ", "T", max_replacements=1)
+        # All are of UTC. Told that, Arrow would look for a time zone database, which not every system has.
+        told = pc.cast(column.cast(pa.timestamp(kind.unit)), TEXT)
+        return concat(pc.replace_substring(told, " ", "T", max_replacements=1), "Z")
     if pa.types.is_struct(kind) or pa.types.is_list(kind):
         return json_of(column, in_order=True)
     return pc.cast(column, TEXT)
