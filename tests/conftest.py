@@ -16,10 +16,15 @@ from e2e.parts.s3 import S3Server, Versitygw
 _numbers = itertools.count(1)
 
 
+BY_FILE = {"crash", "engine", "formats", "records"}
+"""Folders that take long, and whose tests share only what every process of a run has anyway."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes share the tests, those of a folder stay together: they share a server or a session."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+        folder = item.path.parent
+        item.add_marker(pytest.mark.xdist_group(str(item.path if folder.name in BY_FILE else folder)))
 
 
 @pytest.fixture(scope="session")
