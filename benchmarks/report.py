@@ -95,7 +95,7 @@ def _below(value: float, limit: float, unit: str) -> str:
 
 def show(console: Console, rounds: Mapping[str, Round], records: int, reference: str = LIMIT) -> None:
     table = Table(title=f"{records:,} records", title_justify="left")
-    table.add_column("case")
+    table.add_column("case", no_wrap=True)
     for heading in ("records/s", "per CPU-s", "CPU µs each", "peak MiB", f"ratio to {reference.partition('-')[0]}"):
         table.add_column(heading, justify="right")
     for line in results(rounds, it=rounds[reference]):
