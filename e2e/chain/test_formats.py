@@ -6,24 +6,20 @@ tables hold times, since neither Debian's time zones nor its languages are in th
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
 import json
-import lzma
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import cramjam
 import duckdb
 import fastavro
 import pytest
 from pyarrow import orc
 
 from e2e.chain.world import PREFIX, SINK, World
+from e2e.parts.unpacking import UNPACK
 from s3sink_job.spec import CODECS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -34,15 +30,6 @@ RECORDS = 12
 BEGAN = 1_700_000_000_000
 BY_THE_CLOCK = {"type": "Time", "source": "Record", "format": "EEEE/HH-mm", "timezone": "Asia/Kolkata", "locale": "de"}
 FOLDER = "Mittwoch/03-43"
-UNPACK: dict[str, Callable[[bytes], Any]] = {
-    "None": bytes,
-    "Gzip": gzip.decompress,
-    "Bzip2": bz2.decompress,
-    "Xz": lzma.decompress,
-    "Lz4": cramjam.lz4.decompress,
-    "Zstd": cramjam.zstd.decompress,
-    "Brotli": cramjam.brotli.decompress,
-}
 
 
 def test_every_format_and_codec_that_the_image_writes_is_read_by_others(world: World) -> None:

@@ -7,12 +7,9 @@ with what an independent consumer saw.
 from __future__ import annotations
 
 import base64
-import bz2
 import csv
-import gzip
 import io
 import json
-import lzma
 import secrets
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,7 +18,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import cramjam
 import duckdb
 import fastavro
 import polars as pl
@@ -31,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.s3 import S3Server
+from e2e.parts.unpacking import UNPACK
 from s3sink_job.spec.format import CODECS
 from tests.engine.harness import Message, World, produce_large
 
@@ -92,15 +89,6 @@ SHAPES: dict[str, tuple[tuple[str, ...], Row]] = {
     "quix": (("Parquet", "Avro", "Json", "Csv", "Orc"), {"columns": {"meta": "Quix"}}),
     "airbyte": (("Parquet", "Avro", "Json", "Csv", "Orc"), {"columns": {"meta": "Airbyte"}}),
     "flat": (("Parquet", "Avro", "Json", "Csv", "Orc"), {"columns": {"meta": "Airbyte", "flatten": True}}),
-}
-UNPACK: dict[str, Callable[[bytes], Any]] = {
-    "None": bytes,
-    "Gzip": gzip.decompress,
-    "Bzip2": bz2.decompress,
-    "Xz": lzma.decompress,
-    "Lz4": cramjam.lz4.decompress,
-    "Zstd": cramjam.zstd.decompress,
-    "Brotli": cramjam.brotli.decompress,
 }
 
 

@@ -151,3 +151,5 @@ def test_digits_that_no_double_holds_may_be_lost_where_a_column_became_text_and_
     assert not difference(wanted, rounded)
     assert difference(wanted, other).missing == 1
     assert difference(pa.table({"v": ["1.50"]}), pa.table({"v": ["1.5"]})).missing == 1
+    beyond = pa.table({"v": ["1e99999999999999999999"]})
+    assert not difference(beyond, beyond)

@@ -88,7 +88,7 @@ def _canonical(value: Any) -> Any:
         case str() if value[:1] and value[:1] in "{[-0123456789":
             try:
                 return json.dumps(_without_nulls(json.loads(value, parse_float=_real, parse_int=str)), sort_keys=True)
-            except (ValueError, RecursionError):
+            except (ValueError, ArithmeticError, RecursionError):
                 return value
         case _:
             return value
