@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e bench bench-operator sbom lint format lock clean
+.PHONY: help setup demo test e2e bench bench-operator sbom lint format generate lock clean
 
 PY := .venv/bin/python
 # Processes that share the tests, folder by folder; each has its own broker, store and session.
@@ -45,6 +45,11 @@ lint: setup ## Check style, types and the rooms' imports
 format: setup ## Put the code into its standard form
 	@.venv/bin/ruff check --quiet --fix $(SOURCES)
 	@.venv/bin/ruff format $(SOURCES)
+
+generate: setup ## Write every file anew that is made from others: definition, chart, Kustomize base, Argo CD's settings
+	@mkdir -p build && $(PY) -m s3sink_operator.crd >build/crd.yaml && mv build/crd.yaml crds/s3sinks.s3sink.dev.yaml
+	@$(PY) -m charts.generate
+	@$(PY) -m e2e.gitops
 
 lock: ## Choose versions anew and write requirements.lock
 	@env -u PIP_FIND_LINKS -u UV_FIND_LINKS UV_CUSTOM_COMPILE_COMMAND="make lock" \
