@@ -32,7 +32,7 @@ def _fixtures(item: pytest.Item) -> list[str]:
     return getattr(item, "fixturenames", [])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(request: pytest.FixtureRequest) -> Iterator[BareCluster]:
     """The control plane with our definition; an error where it cannot be had, never a skip."""
     if failure := request.config.stash.get(_NOT_BUILT, None):
@@ -44,7 +44,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[BareCluster]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(cluster: BareCluster) -> Iterator[Client]:
     """The administrator's connection."""
     made = Client.of(cluster.kubeconfig)

@@ -42,7 +42,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             session.config.stash[_NOT_BUILT] = failure
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def settings(cluster: BareCluster) -> None:
     """Those of a person who had some already, and followed docs/argocd.md."""
     cluster.kubectl("create", "namespace", NAMESPACE)
@@ -51,7 +51,7 @@ def settings(cluster: BareCluster) -> None:
     cluster.kubectl("patch", "configmap", "argocd-cm", "--namespace", NAMESPACE, "--patch-file", patch)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def argocd(request: pytest.FixtureRequest, cluster: BareCluster, settings: None) -> Iterator[ArgoCD]:
     """An error where it cannot be had, never a skip."""
     if failure := request.config.stash.get(_NOT_BUILT, None):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -97,14 +95,10 @@ class Place:
         file.write_text("\n---\n".join(json.dumps(document, default=datetime.isoformat) for document in documents))
         return file
 
-    def command(self, text: str) -> None:
-        """`s3sink run --once -f`, with credentials for manifests that leave them to the environment."""
-        environment = {**os.environ, **self.secrets["s3"], "S3SINK_JARS": str(connector_dir())}
-        # Most of a short run is Java's compiler: without its second stage it takes two thirds of the time.
-        environment["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1"
-        command = [sys.executable, "-m", "s3sink_job", "run", "--once", "--short-logs", "-f", str(self.file(text))]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of commands: with credentials for manifests that leave them to it."""
+        return {**os.environ, **self.secrets["s3"], "S3SINK_JARS": str(connector_dir())}
 
     def run(self, document: Mapping[str, Any]) -> Report:
         """Runs it to its end in this process, at noon, and says what `s3sink verify` does."""

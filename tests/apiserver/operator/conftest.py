@@ -19,7 +19,7 @@ QUICK = ("--poll-interval", "1", "--stale-after", "4")
 """So that tests need not wait as long as people do."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def granted(cluster: BareCluster) -> BareCluster:
     grant(cluster)
     return cluster

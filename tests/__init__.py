@@ -1,0 +1,1 @@
+"""A package, since some of its folders are."""

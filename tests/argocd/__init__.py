@@ -1,0 +1,1 @@
+"""A package, so that what its conftest starts ends with its last test."""
