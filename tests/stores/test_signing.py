@@ -1,4 +1,4 @@
-"""What a part's request is signed with: the hash of its body, unless TLS protects that already."""
+"""What stands in a part's request beside its body."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Seen(Exception):
     """The request is ready, and goes nowhere."""
 
 
-@pytest.mark.parametrize(("scheme", "signed"), [("https", False), ("http", True)])
-def test_bodies_are_hashed_only_where_nothing_else_protects_them(scheme: str, signed: bool, tmp_path: Path) -> None:
+def header(name: str, scheme: str, folder: Path) -> str:
+    """Of the request that brings a part."""
     sink = parse(
         {
             "apiVersion": "s3sink.dev/v1alpha1",
@@ -35,14 +35,23 @@ def test_bodies_are_hashed_only_where_nothing_else_protects_them(scheme: str, si
         }
     )
     keys = {"AWS_ACCESS_KEY_ID": b"a", "AWS_SECRET_ACCESS_KEY": b"b"}
-    client = connect(sink.spec.destination, write_secrets(tmp_path, {"s3": keys}))
+    client = connect(sink.spec.destination, write_secrets(folder, {"s3": keys}))
 
     def look(request: AWSPreparedRequest, **_: Any) -> None:
-        value = request.headers["X-Amz-Content-SHA256"]
+        value = request.headers[name]
         raise Seen(value.decode() if isinstance(value, bytes) else value)
 
     client.meta.events.register("before-send.s3.UploadPart", look)
     with pytest.raises(Seen) as seen:
         client.upload_part(Bucket="lake", Key="k", UploadId="u", PartNumber=1, Body=b"body")
+    client.meta.events.unregister("before-send.s3.UploadPart", look)
+    return str(seen.value)
 
-    assert (str(seen.value) == "UNSIGNED-PAYLOAD") is not signed
+
+@pytest.mark.parametrize(("scheme", "signed"), [("https", False), ("http", True)])
+def test_bodies_are_hashed_only_where_nothing_else_protects_them(scheme: str, signed: bool, tmp_path: Path) -> None:
+    assert (header("X-Amz-Content-SHA256", scheme, tmp_path) == "UNSIGNED-PAYLOAD") is not signed
+
+
+def test_the_access_log_of_a_bucket_names_who_writes(tmp_path: Path) -> None:
+    assert header("User-Agent", "https", tmp_path).startswith("s3sink Boto3/")
