@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import FaultProxy
 from e2e.parts.s3 import S3Server, Versitygw
@@ -39,6 +40,13 @@ def s3() -> Iterator[S3Server]:
     """One S3 server for each process of a run."""
     with Versitygw() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """The command, where it need not be a process of its own."""
+    with Commands(tmp_path_factory.mktemp("s3sink") / "log") as running:
+        yield running
 
 
 @pytest.fixture

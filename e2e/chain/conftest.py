@@ -19,6 +19,7 @@ from e2e.chain.world import Plant, World
 from e2e.cluster import Cluster
 from e2e.cluster.interface import choose
 from e2e.image.build import build_image
+from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import FaultProxy
 from e2e.parts.s3 import Versitygw
@@ -37,7 +38,7 @@ def node() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def plant(node: Cluster) -> Iterator[Plant]:
+def plant(node: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
     reference = node.load_image(build_image().archive)
     release = Release(node)
     # One that stands already may look after other people's sinks: it gets this image, and stays.
@@ -47,9 +48,10 @@ def plant(node: Cluster) -> Iterator[Plant]:
         KafkaBroker(host=node.node_ip) as kafka,
         Versitygw(host=node.node_ip) as s3,
         FaultProxy(node.node_ip, s3.port, host=node.node_ip) as proxy,
+        Commands(tmp_path_factory.mktemp("s3sink") / "log") as s3sink,
     ):
         uid = node.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
-        yield Plant(node, release, kafka, s3, proxy, reference, uid)
+        yield Plant(node, release, kafka, s3, proxy, s3sink, reference, uid)
     if stays:
         return
     node.kubectl("delete", "s3sinks", "--all", "--all-namespaces", "--timeout=120s")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,7 +17,7 @@ import yaml
 from e2e.chain.release import Release
 from e2e.chain.sinks import Namespace, until
 from e2e.cluster import Cluster, ClusterFailed
-from e2e.parts.jars import connector_dir
+from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import Call, FaultProxy, Predicate, Request, request_is
 from e2e.parts.s3 import S3Server
@@ -43,6 +40,8 @@ class Plant:
     s3: S3Server
     proxy: FaultProxy
     """The store as pods reach it."""
+    s3sink: Commands
+    """From outside of the cluster."""
     image: str
     cluster_id: str
 
@@ -141,11 +140,8 @@ class World:
         """`s3sink verify`, from outside of the cluster, finds this many records once, and nothing wrong."""
         manifest = self.folder / "sink.yaml"
         manifest.write_text(yaml.safe_dump_all([self.sink(**spec), self.secret()]))
-        env = {**os.environ, "S3SINK_CLUSTER": self.plant.cluster_id, "S3SINK_JARS": str(connector_dir())}
-        command = [sys.executable, "-m", "s3sink_job", "verify", "-f", str(manifest), "--json"]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=180)
-        assert done.returncode == 0, done.stdout + done.stderr
-        report: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        said = self.plant.s3sink("verify", "-f", str(manifest), "--json", S3SINK_CLUSTER=self.plant.cluster_id)
+        report: dict[str, Any] = json.loads(said)
         expected = {"ok": True, "missing": 0, "duplicates": 0, "gaps": 0, "unlisted": 0, "records": records}
         assert {key: report[key] for key in expected} == expected, report
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import Call, FaultProxy, Predicate, Refuse, Request, request_is
 from e2e.parts.s3 import S3Server
@@ -57,6 +58,7 @@ class Sink:
     kafka: KafkaBroker
     s3: S3Server
     proxy: FaultProxy
+    s3sink: Commands
     bucket: str
     topic: str
     folder: Path
@@ -174,10 +176,7 @@ class Sink:
     def prove(self, start: int = 0) -> None:
         """The end of every scenario: the independent reader and `s3sink verify` both find each record once."""
         self.check_exactly_once(start)
-        process = self.command("verify", "--json")
-        assert process.wait() == 0, process.tail()
-        text = process.log.read_text()
-        report = json.loads(text[f"\n{text}".index("\n{") :])
+        report = json.loads(self.s3sink("verify", "-f", str(self.manifest), "--json"))
         records = len([at for at in in_kafka(self.kafka.bootstrap, self.topic) if at[1] >= start])
         expected = {"ok": True, "missing": 0, "duplicates": 0, "gaps": 0, "unlisted": 0, "records": records}
         assert {key: report[key] for key in expected} == expected, report

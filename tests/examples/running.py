@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pyspark.sql import SparkSession
 
-from e2e.parts.jars import connector_dir
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.s3 import S3Server
 from s3sink_job.cli.context import LOCAL_CLUSTER
@@ -94,11 +92,6 @@ class Place:
         # JSON is YAML as well, and keeps times as they are written.
         file.write_text("\n---\n".join(json.dumps(document, default=datetime.isoformat) for document in documents))
         return file
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of commands: with credentials for manifests that leave them to it."""
-        return {**os.environ, **self.secrets["s3"], "S3SINK_JARS": str(connector_dir())}
 
     def run(self, document: Mapping[str, Any]) -> Report:
         """Runs it to its end in this process, at noon, and says what `s3sink verify` does."""

@@ -8,7 +8,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -19,7 +19,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from tests.examples.commands import Commands
+from e2e.parts.commands import Commands
 from tests.examples.running import Place, sinks_in
 from tests.examples.shop import LOGS, NOON
 
@@ -56,13 +56,7 @@ class Run:
 
 
 @pytest.fixture(scope="session")
-def commands(places: Callable[[], Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    with Commands(places().environment, tmp_path_factory.mktemp("commands") / "log") as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def written(places: Callable[[], Place], commands: Commands) -> Callable[[str], Run]:
+def written(places: Callable[[], Place], s3sink: Commands) -> Callable[[str], Run]:
     """Runs an example by `s3sink run --once -f`, each only once; the proof is this process's, which has Spark."""
 
     @cache
@@ -75,7 +69,7 @@ def written(places: Callable[[], Place], commands: Commands) -> Callable[[str], 
             assert place.objects() == []
             place.kafka.produce("app-logs", LOGS[0], 0)
         began = time.time()
-        commands.run("run", "--once", "-f", str(place.file(text)))
+        s3sink("run", "--once", "-f", str(place.file(text)), **place.secrets["s3"])
         ended = time.time()
         report = place.verify(document)
         assert report.ok, report.to_doc()

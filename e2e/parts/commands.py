@@ -1,0 +1,86 @@
+"""`s3sink`, one command after another in a process beside this one: starting Java is most of a short command's time.
+
+with Commands(folder / "log") as s3sink:
+    print(s3sink("verify", "-f", "sink.yaml", "--json"))
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from e2e.parts.jars import connector_dir
+from e2e.parts.processes import PartFailed
+
+
+class Commands:
+    def __init__(self, log: Path, **environment: str) -> None:
+        self._log, self._environment = log, environment
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "e2e.parts.commands"],
+                cwd=Path(__file__).parents[2],
+                env={**os.environ, "S3SINK_JARS": str(connector_dir()), **self._environment},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate(timeout=60)
+
+    def __call__(self, *arguments: str, **environment: str) -> str:
+        """What the command says. One that ends with another code than 0 failed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        before = self._log.stat().st_size
+        print(json.dumps([arguments, environment]), file=self._process.stdin, flush=True)
+        code, said = json.loads(self._process.stdout.readline() or '["no", ""]')
+        if code != 0:
+            log = self._log.read_bytes()[before:].decode(errors="replace")
+            raise PartFailed(f"s3sink {' '.join(arguments)} ended with {code} code:\n{said}{log}")
+        return str(said)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from s3sink_job.cli import main
+
+    sys.argv = ["s3sink", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    return 0
+
+
+def _serve() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    # What Java and its children say is for the log: the pipe has but answers.
+    os.dup2(2, 1)
+    own = dict(os.environ)
+    for line in sys.stdin:
+        arguments, environment = json.loads(line)
+        os.environ.update(environment)
+        with redirect_stdout(io.StringIO()) as said:
+            code = _run(arguments)
+        os.environ.clear()
+        os.environ.update(own)
+        print(json.dumps([code, said.getvalue()]), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
