@@ -52,16 +52,23 @@ def run(
     ] = None,
 ) -> None:
     """Copies the topics of a manifest to its bucket."""
-    from s3sink_job.cli.running import run_sink
-
     host, _, port = listen.rpartition(":")
     if not host or not port.isdecimal():
         raise typer.BadParameter(f"{listen!r} is not host:port, such as 127.0.0.1:8080", param_hint="--listen")
     with opened(file, secrets) as given:
         if once and not given.sink.spec.ends:
             given = replace(given, sink=replace(given.sink, spec=replace(given.sink.spec, run="Once")))
+        if given.sink.spec.state == "Stopped":
+            typer.echo("spec.state is Stopped: nothing to do", err=True)
+            return
+        from s3sink_job.cli.early import start_early
+
+        session = start_early(given.sink)
+        from s3sink_job.cli.running import run_sink
+
         code = run_sink(
             given,
+            session,
             listen=(host, int(port)),
             grace=grace,
             json_logs=json_logs,

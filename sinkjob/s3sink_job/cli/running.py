@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from s3sink_job.cli.context import Opened
-from s3sink_job.engine.cluster import place_of
 from s3sink_job.engine.driver import Driver
-from s3sink_job.engine.loop import DONE, FAILED, Loop
-from s3sink_job.engine.session import start_session
+from s3sink_job.engine.loop import FAILED, Loop
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.report.server import serve
@@ -31,6 +30,7 @@ PULSE_EVERY, PULSE_LOST = 5.0, 60.0
 
 def run_sink(
     given: Opened,
+    session: Future[SparkSession],
     *,
     listen: tuple[str, int],
     grace: float,
@@ -41,15 +41,11 @@ def run_sink(
     on_terminal = sys.stderr.isatty()
     logs.set_up(json_lines=not on_terminal if json_logs is None else json_logs)
     sink = given.sink
-    if sink.spec.state == "Stopped":
-        logs.info("spec.state is Stopped: nothing to do")
-        return DONE
     if sink.spec.run == "Scheduled":
         logs.info("spec.run is Scheduled: this is one run; the schedule is Kubernetes' to keep")
     reporter = Reporter(generation=sink.metadata.generation)
     stop = threading.Event()
-    place = place_of() if sink.spec.spark.mode == "Cluster" else None
-    spark = start_session(sink.spec, sink.metadata.name, place)
+    spark = session.result()
     driver = Driver(sink, given.secrets, spark, reporter, cluster=cluster, stop=stop)
     loop = Loop(driver, grace=grace)
     pulse = Pulse(spark, stop)
