@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import Call, DropResponse, FaultProxy, Late, Logged, Refuse, Request, Status
 from e2e.parts.s3 import S3Server
@@ -51,12 +52,16 @@ class Steady:
 
 @pytest.fixture(scope="module", params=in_formats("Json"))
 def steady(
-    request: pytest.FixtureRequest, kafka: KafkaBroker, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    kafka: KafkaBroker,
+    s3: S3Server,
+    s3sink: Commands,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Steady]:
     folder = tmp_path_factory.mktemp("steady")
     with FaultProxy("127.0.0.1", s3.port) as proxy:
         name = f"steady-{proxy.port}"
-        sink = Sink(kafka, s3, proxy, s3.create_bucket(name), name, folder, format=request.param)
+        sink = Sink(kafka, s3, proxy, s3sink, s3.create_bucket(name), name, folder, format=request.param)
         sink.produce()
         yield Steady(sink)
         sink.close()
