@@ -18,7 +18,7 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 
 test: setup ## Check and test everything, against a real broker, S3 server and API server
 	@$(MAKE) --no-print-directory --jobs 2 lint programs
-	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup
+	@$(PY) -m pytest -n $(WORKERS)
 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about half an hour)
 	@$(PY) -m e2e.cluster build >/dev/null

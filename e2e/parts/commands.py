@@ -44,7 +44,10 @@ class Commands:
         self._process.communicate(timeout=60)
 
     def __call__(self, *arguments: str, **environment: str) -> str:
-        """What the command says. One that ends with another code than 0 failed."""
+        """What the command says. One that ends with another code than 0 failed.
+
+        The environment is that of the command itself: what Java and the workers have is as old as the process.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         before = self._log.stat().st_size

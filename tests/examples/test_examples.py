@@ -8,7 +8,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -56,7 +56,14 @@ class Run:
 
 
 @pytest.fixture(scope="session")
-def written(places: Callable[[], Place], s3sink: Commands) -> Callable[[str], Run]:
+def commands(places: Callable[[], Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """With credentials for manifests that leave them to the environment, which workers have from their JVM."""
+    with Commands(tmp_path_factory.mktemp("commands") / "log", **places().secrets["s3"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def written(places: Callable[[], Place], commands: Commands) -> Callable[[str], Run]:
     """Runs an example by `s3sink run --once -f`, each only once; the proof is this process's, which has Spark."""
 
     @cache
@@ -69,7 +76,7 @@ def written(places: Callable[[], Place], s3sink: Commands) -> Callable[[str], Ru
             assert place.objects() == []
             place.kafka.produce("app-logs", LOGS[0], 0)
         began = time.time()
-        s3sink("run", "--once", "-f", str(place.file(text)), **place.secrets["s3"])
+        commands("run", "--once", "-f", str(place.file(text)))
         ended = time.time()
         report = place.verify(document)
         assert report.ok, report.to_doc()
