@@ -17,7 +17,7 @@ from typing import Any
 from e2e.cluster.interface import ClusterFailed
 from e2e.image.host import say
 from e2e.parts.cache import build_once
-from e2e.parts.go import go_program
+from e2e.parts.go import QUICKLY, go_program
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 
@@ -117,7 +117,7 @@ def _write_module(source: Path, lines: Sequence[str]) -> None:
 
 
 def _compile(source: Path, program: Path, linked: str = "") -> None:
-    command = ["build", "-trimpath", "-ldflags", f"-s -w {linked}".rstrip(), "-o", str(program), "."]
+    command = ["build", *QUICKLY, "-ldflags", f"-s -w {linked}".rstrip(), "-o", str(program), "."]
     _go(command, source, CGO_ENABLED="0", GOFLAGS="-mod=mod -buildvcs=false")
     shutil.rmtree(source)
 

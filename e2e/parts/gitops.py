@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from e2e.parts.cache import build_once
-from e2e.parts.go import go_program, required_by
+from e2e.parts.go import QUICKLY, go_program, required_by
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 
@@ -152,7 +152,7 @@ def _build(folder: Path) -> None:
     source.mkdir()
     shutil.copy(_SOURCE, source)
     (source / "go.mod").write_text("\n".join(_module(release)) + "\n")
-    _go(["build", "-trimpath", "-ldflags", "-s -w", "-o", str(folder / "argocd"), "."], source)
+    _go(["build", *QUICKLY, "-ldflags", "-s -w", "-o", str(folder / "argocd"), "."], source)
     shutil.rmtree(source)
     shutil.copy(Path(_downloaded(release)["Dir"], "manifests", "crds", _APPLICATIONS), folder)
 
