@@ -35,8 +35,9 @@ sbom: setup ## Write what the image is made of to build/sbom.json, and check it 
 	@$(PY) -m e2e.image sbom >build/sbom.json
 	@$(PY) -m pytest -q e2e/image
 
-# What the API server's tests need and is built once: checks of style and types leave a core free for it.
+# What tests need and is built once: checks of style and types leave a core free for it.
 programs: setup
+	@$(PY) -m e2e.parts.classes
 	@$(PY) -m e2e.cluster build --tier control >/dev/null
 	@$(PY) -m e2e.parts.gitops >/dev/null
 

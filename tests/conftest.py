@@ -12,6 +12,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from e2e.parts.classes import class_archive
 from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
 from e2e.parts.proxy import FaultProxy
@@ -25,6 +26,12 @@ BY_FILE = {"crash", "engine", "formats", "records"}
 LONG = ("crash", "cli", "apiserver", "charts", "argocd", "examples", "engine")
 """Begun first, so that no process is left alone with one of them at the end."""
 _HERE = Path(__file__).parent
+
+
+def pytest_configure() -> None:
+    """Drivers start with half of the CPU time where `make test` has seen to it."""
+    if (archive := class_archive()).exists():
+        os.environ["S3SINK_CLASSES"] = str(archive)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

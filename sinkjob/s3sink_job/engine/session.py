@@ -18,6 +18,8 @@ from s3sink_job.spec import Spec
 
 JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
+CLASSES_FILE = "S3SINK_CLASSES"
+"""Environment: an archive of Spark's classes, which Java need not read and check one by one then."""
 TASK_TRIES = 3
 POOL = "system"
 """Where Arrow gets memory from: the C library, as the daemon sets it, keeps 100 MiB less than Arrow by itself."""
@@ -83,7 +85,9 @@ def _heap(memory: int) -> int:
 
 def _java_options() -> str:
     quiet = Path(str(files("s3sink_job.engine") / "log4j2.properties"))
-    return f"{JAVA_OPTIONS} -Dlog4j2.configurationFile=file:{quiet}"
+    archive = os.environ.get(CLASSES_FILE)
+    classes = f" -XX:SharedArchiveFile={archive}" if archive else ""
+    return f"{JAVA_OPTIONS}{classes} -Dlog4j2.configurationFile=file:{quiet}"
 
 
 def _connector(*, local: bool) -> dict[str, str]:
