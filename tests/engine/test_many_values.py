@@ -17,6 +17,7 @@ from s3sink_job.encoding import Encoding
 from s3sink_job.engine import objects as module
 from s3sink_job.engine import writing
 from s3sink_job.engine.objects import Objects
+from s3sink_job.engine.stage import Piece, Stage
 from s3sink_job.engine.writing import Writing
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.layout import Item, Layout
@@ -313,3 +314,24 @@ def test_a_flush_makes_only_so_many_objects_and_the_next_goes_on(world: World, m
     assert all(s["more"] for m in manifests[:-1] for s in m["slices"]), "what is left is due still"
     report = world.verify(driver)
     assert report.ok, report.to_doc()
+
+
+@pytest.mark.parametrize("most", [10**9, 1], ids=["in memory", "spilled"])
+@pytest.mark.parametrize("groups", [[0, 0, 1, 1, 1, 2], [2, 0, 1, 0, 2, 1]], ids=["in order", "in any order"])
+def test_staged_rows_come_back_by_group_in_the_order_of_their_offsets(
+    groups: list[int], most: int, store: Written
+) -> None:
+    spill = Spill(store.task.spill)
+    stage = Stage(spill, most)
+    keys = [(f"v={n}",) for n in range(3)]
+    for start in (0, 6):
+        offsets = pa.array(range(start, start + 6), pa.int64())
+        rows = pa.RecordBatch.from_arrays([offsets.cast(pa.string())], ["text"])
+        stage.add(rows, offsets, keys, pa.array(groups, pa.int32()))
+    found = {key: [pair for piece in pieces for pair in pairs(piece)] for key, pieces in stage.drain()}
+    spill.close()
+    assert found == {key: [(o, str(o)) for o in range(12) if groups[o % 6] == code] for code, key in enumerate(keys)}
+
+
+def pairs(piece: Piece) -> list[tuple[int, str]]:
+    return list(zip(piece.offsets.to_pylist(), piece.rows["text"].to_pylist(), strict=True))
