@@ -1,6 +1,6 @@
 """Spark's classes as Java keeps them in memory, in a file: with it a driver's JVM starts with half of the CPU time.
 
-Java takes such an archive only for the very jars that it was made of, wherever they lie: it stays with the environment
+Java takes such an archive only for the very jars that it was made of, in their places: it stays with the environment
 that has them.
 
     python -m e2e.parts.classes      make it now
@@ -55,6 +55,7 @@ def _make(archive: Path) -> None:
         cwd=Path(__file__).parents[2],
         env={
             **os.environ,
+            "S3SINK_CLASSES": "",
             "S3SINK_JARS": str(connector_dir()),
             "JAVA_TOOL_OPTIONS": f"-XX:ArchiveClassesAtExit={staging} -Xlog:cds=off -Xlog:cds+dynamic=off",
         },

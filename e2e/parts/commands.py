@@ -51,8 +51,13 @@ class Commands:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         before = self._log.stat().st_size
-        print(json.dumps([arguments, environment]), file=self._process.stdin, flush=True)
-        code, said = json.loads(self._process.stdout.readline() or '["no", ""]')
+        try:
+            print(json.dumps([arguments, environment]), file=self._process.stdin, flush=True)
+            code, said = json.loads(self._process.stdout.readline() or '["no", ""]')
+        except BaseException:
+            # Of a test that took too long, say: the next one must not get the answer that comes now.
+            self._process.kill()
+            raise
         if code != 0:
             log = self._log.read_bytes()[before:].decode(errors="replace")
             raise PartFailed(f"s3sink {' '.join(arguments)} ended with {code} code:\n{said}{log}")

@@ -274,3 +274,11 @@ def test_an_address_that_is_none_is_refused_before_anything_starts(
     done = s3sink("run", s3sink.write(sink), "--listen", listen)
     assert done.returncode == 2
     assert "host:port" in done.stderr
+
+
+def test_java_need_not_wait_until_all_is_imported() -> None:
+    """What `run` imports before it starts Spark is a small part of what it imports in all."""
+    look = "import sys, s3sink_job.cli.app, s3sink_job.cli.early; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
+    assert "s3sink_job.engine.session" in loaded
+    assert not {"s3sink_job.engine.driver", "s3sink_job.engine.write", "duckdb", "pandas"} & set(loaded)

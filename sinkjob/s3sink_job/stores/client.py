@@ -92,7 +92,7 @@ def _client(
         retries={"total_max_attempts": 1, "mode": "standard"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # botocore would put its own together anew, twice for each request: a tenth of a small one's work.
+        # botocore would put its own together anew, twice for each request.
         user_agent=f"s3sink Boto3/{boto3.__version__}",
         s3=s3,
     )
