@@ -120,7 +120,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "Parquet": {
         "rowGroupBytes": "The size of row groups.",
-        "dictionary": "Whether columns are dictionary-encoded.",
+        "dictionary": "Whether columns whose values come again are dictionary-encoded.",
         "statistics": "Whether column statistics are written.",
     },
     "Columns": {

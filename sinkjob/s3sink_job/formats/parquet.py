@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from s3sink_job.encoding import Encoding
 from s3sink_job.formats.compression import ByteSink
+from s3sink_job.formats.dictionaries import repeating
 from s3sink_job.formats.files import sink_file
 from s3sink_job.formats.pending import Pending, common_record, exactly
 from s3sink_job.schema.cast import Inexact, may_round
@@ -71,7 +73,7 @@ class ParquetObject:
             return
         rows = self._pending.take()
         record = pa.struct(list(rows.schema))
-        run = self._runs[-1] if self._runs and self._runs[-1].record.equals(record) else self._begin(record)
+        run = self._runs[-1] if self._runs and self._runs[-1].record.equals(record) else self._begin(rows)
         before, held = run.size, rows.nbytes
         with self._spill.writing():
             run.writer.write_table(rows, row_group_size=max(1, rows.num_rows))
@@ -84,7 +86,7 @@ class ParquetObject:
     def close(self) -> tuple[tuple[str, ...], ...]:
         if not self._runs:
             rows = self._pending.take()
-            with self._open(pa.struct(list(rows.schema)), sink_file(self._sink)) as writer:
+            with self._open(rows, sink_file(self._sink)) as writer:
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
             return tuple(self._pending.texts)
         self.settle()
@@ -109,21 +111,22 @@ class ParquetObject:
                 run.file.close()
             self._spill.remove(run.path)
 
-    def _begin(self, record: pa.StructType) -> Run:
+    def _begin(self, rows: pa.Table) -> Run:
         path = self._spill.new_file()
         with self._spill.writing():
             file = pa.OSFile(str(path), "wb")
-            run = Run(record, path, self._open(record, file), file)
+            run = Run(pa.struct(list(rows.schema)), path, self._open(rows, file), file)
         self._runs.append(run)
         return run
 
-    def _open(self, record: pa.StructType, file: pa.NativeFile) -> pq.ParquetWriter:
+    def _open(self, rows: pa.Table, file: pa.NativeFile) -> pq.ParquetWriter:
+        """For an object, or a run, that begins with these rows."""
         return pq.ParquetWriter(
             file,
-            pa.schema(list(record)),
+            rows.schema,
             compression=CODECS[self._encoding.codec],
             compression_level=self._encoding.level,
-            use_dictionary=self._encoding.dictionary,
+            use_dictionary=repeating(rows) if self._encoding.dictionary else False,
             write_statistics=self._encoding.statistics,
         )
 
@@ -136,9 +139,10 @@ class ParquetObject:
                 break
             except Inexact as error:
                 record = self._pending.as_text(record, error)
-        with self._open(record, sink_file(self._sink)) as writer:
-            for rows in self._groups():
-                table = exactly([rows], record)
+        tables = (exactly([rows], record) for rows in self._groups())
+        first = next(tables)
+        with self._open(first, sink_file(self._sink)) as writer:
+            for table in chain([first], tables):
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def _groups(self) -> Iterator[pa.RecordBatch]:
