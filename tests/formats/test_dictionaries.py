@@ -80,6 +80,14 @@ def test_objects_are_as_small_as_with_the_better_choice(count: int, values: int)
     assert size(table, repeating(table)) <= 1.25 * min(size(table, True), size(table, False))
 
 
+def test_of_long_values_few_are_copied() -> None:
+    table = pa.table({"text": pa.array([bytes([number]) * 2**20 for number in range(64)])})
+    before = pa.total_allocated_bytes()
+    peak = pa.default_memory_pool().max_memory()
+    assert repeating(table) == []
+    assert pa.default_memory_pool().max_memory() - max(peak, before) < 32 * 2**20
+
+
 leaves = st.one_of(st.none(), st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
 row = {"i": leaves, "l": st.none() | st.lists(leaves, max_size=3), "s": st.none() | st.just({"t": "x"})}
 

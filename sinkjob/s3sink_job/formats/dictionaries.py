@@ -12,6 +12,8 @@ import pyarrow as pa
 
 BLOCKS, BLOCK = 4, 256
 """Rows to look at: some together, since values that come again often do so soon, from all over the object."""
+MOST = 2 * 2**20
+"""Bytes of rows to look at, since they are copied."""
 
 
 def repeating(rows: pa.Table) -> list[str]:
@@ -24,9 +26,10 @@ def repeating(rows: pa.Table) -> list[str]:
 
 
 def _sample(rows: pa.Table) -> pa.Table:
-    if rows.num_rows > BLOCKS * BLOCK:
-        step = (rows.num_rows - BLOCK) // (BLOCKS - 1)
-        rows = pa.concat_tables([rows.slice(number * step, BLOCK) for number in range(BLOCKS)])
+    block = min(BLOCK, max(1, MOST * rows.num_rows // max(1, rows.nbytes) // BLOCKS))
+    if rows.num_rows > BLOCKS * block:
+        step = (rows.num_rows - block) // (BLOCKS - 1)
+        rows = pa.concat_tables([rows.slice(number * step, block) for number in range(BLOCKS)])
     return rows.combine_chunks()
 
 
