@@ -11,14 +11,21 @@ help: ## List every command
 
 setup: ## Make this machine ready for everything below (quick when it is)
 	@e2e/bootstrap.sh all
+	@# Fetching waits for the network, building for the cores: side by side.
+	@$(MAKE) --no-print-directory --jobs 2 part-s3 part-jars part-helm part-kubeconform
+
+# Progress lines come from the modules themselves, and only when there is something to fetch or build.
+part-%:
+	@$(PY) -m e2e.parts.$* >/dev/null
 
 demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
-	@e2e/bootstrap.sh demo
+	@e2e/bootstrap.sh all
+	@$(MAKE) --no-print-directory part-jars
 	@$(PY) -m examples.demo
 
 test: setup ## Check and test everything, against a real broker, S3 server and API server
 	@$(MAKE) --no-print-directory --jobs 2 lint programs
-	@$(PY) -m pytest -n $(WORKERS)
+	@$(PY) -m pytest -n $(WORKERS) --durations=20
 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about half an hour)
 	@$(PY) -m e2e.cluster build >/dev/null

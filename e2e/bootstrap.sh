@@ -93,15 +93,8 @@ ensure_environment() {
     echo "$wanted" >"$stamp"
 }
 
-# Progress lines come from the modules themselves, and only when there is something to fetch or build.
-ensure_parts() {
-    local part
-    for part in "$@"; do .venv/bin/python -m "e2e.parts.$part" >/dev/null; done
-}
-
 case "${1:-all}" in
     uv) ensure_uv && echo "$uv" ;;
-    demo) ensure_java && ensure_environment && ensure_parts jars ;;
-    all) ensure_java && ensure_environment && ensure_parts jars s3 helm kubeconform ;;
-    *) fail "usage: e2e/bootstrap.sh [all|demo|uv]" ;;
+    all) ensure_java && ensure_environment ;;
+    *) fail "usage: e2e/bootstrap.sh [all|uv]" ;;
 esac
