@@ -51,7 +51,8 @@ class Spill:
 
     @property
     def used(self) -> int:
-        return sum(self._sizes.values())
+        # At one go: objects that are being sent remove their files meanwhile.
+        return sum(list(self._sizes.values()))
 
     @property
     def crowded(self) -> bool:

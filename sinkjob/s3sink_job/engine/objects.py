@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.engine.sending import Sending
 from s3sink_job.engine.stage import MOST_STAGED, Group, Stage
 from s3sink_job.flush.keys import At, constant_folder, object_key
 from s3sink_job.flush.manifest import ObjectEntry, Slice
@@ -61,6 +62,7 @@ class Objects:
     _open: dict[Group, OpenObject] = field(default_factory=dict)
     """The one written to last comes last."""
     _uploads: list[Upload] = field(default_factory=list)
+    _sending: Sending = field(default_factory=Sending)
     _spill: Spill = field(init=False)
     _stage: Stage | None = None
     _begun: int = 0
@@ -83,7 +85,7 @@ class Objects:
         """How many objects there are, those still to be made and those of rows in these groups among them."""
         known = self._open.keys() if self._stage is None else self._stage.groups
         fresh = 1 if groups is None else sum(group not in known for group in groups.keys)
-        return len(self.done) + len(known) + fresh
+        return len(self.done) + len(self._sending) + len(known) + fresh
 
     def _keep(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups) -> None:
         if self._stage is None:
@@ -101,8 +103,10 @@ class Objects:
                     self._close(self._open[group])
         for current in list(self._open.values()):
             self._close(current)
+        self.done.extend(self._sending.rest())
 
     def abandon(self) -> None:
+        self._sending.end()
         for current in self._open.values():
             current.writer.abandon()
         for upload in self._uploads:
@@ -110,6 +114,7 @@ class Objects:
         self.tidy()
 
     def tidy(self) -> None:
+        self._sending.end()
         self._spill.close()
 
     def _write_group(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array) -> None:
@@ -165,6 +170,8 @@ class Objects:
         # Beside staged rows there is less room, and it is not their objects' fault if it is crowded.
         while self._open and (self._spill.nearly_full if self._stage else self._spill.crowded):
             self._close(next(iter(self._open.values())))
+            # Its file is there until it is sent.
+            self.done.extend(self._sending.rest())
 
     def _begin(self, group: Group, first: int) -> OpenObject:
         task = self.task
@@ -205,22 +212,23 @@ class Objects:
             raise
         for path in texts:
             self.as_text(path)
+        self.done.extend(self._sending.begin(lambda: self._sent(current), current.upload.left))
+
+    def _sent(self, current: OpenObject) -> ObjectEntry:
         upload_id, etags = current.upload.finish()
-        self.done.append(
-            ObjectEntry(
-                key=current.upload.key,
-                upload_id=upload_id,
-                etags=etags,
-                topic=self.slice.topic,
-                generation=self.slice.generation,
-                partition=self.slice.partition,
-                first=current.first,
-                last=current.last,
-                rows=current.rows,
-                bytes=current.upload.size,
-                group=current.group,
-                bucket=self.task.other_bucket,
-            )
+        return ObjectEntry(
+            key=current.upload.key,
+            upload_id=upload_id,
+            etags=etags,
+            topic=self.slice.topic,
+            generation=self.slice.generation,
+            partition=self.slice.partition,
+            first=current.first,
+            last=current.last,
+            rows=current.rows,
+            bytes=current.upload.size,
+            group=current.group,
+            bucket=self.task.other_bucket,
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -205,6 +206,7 @@ class SliceWriter:
     _skipped: list[int] = field(default_factory=list)
     _failure: Failure | None = None
     _retries: int = 0
+    _counting: Lock = field(default_factory=Lock)
     _read: int = 0
     _end: int | None = None
     """Where the slice ends before its time, because it makes enough objects."""
@@ -223,7 +225,8 @@ class SliceWriter:
             self._room = room_for_folder(prefix, layout, topic, task.encoding.extension, task.mark)
 
     def _count_retry(self, what: str) -> None:
-        self._retries += 1
+        with self._counting:
+            self._retries += 1
 
     def write(self, batch: pa.RecordBatch) -> bool:
         """False once the slice is over before its end."""

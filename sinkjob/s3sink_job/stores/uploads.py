@@ -39,7 +39,7 @@ class Upload:
         self._pieces.append(data)
         self.held += len(data)
         self.size += len(data)
-        while self._on_disk + self.held >= self.part_size:
+        while self.left >= self.part_size:
             self._send(self.part_size)
         return len(data)
 
@@ -60,11 +60,15 @@ class Upload:
         """S3 takes 10,000 parts an object: the writer rolls before that."""
         return len(self._etags) >= MAX_PARTS - 100
 
+    @property
+    def left(self) -> int:
+        """Bytes that are not sent yet."""
+        return self._on_disk + self.held
+
     def finish(self) -> tuple[str, tuple[str, ...]]:
         """Sends what is left. The upload is whole now, and still invisible."""
-        left = self._on_disk + self.held
-        if left or not self._etags:
-            self._send(left)
+        if self.left or not self._etags:
+            self._send(self.left)
         return self.upload_id, tuple(self._etags)
 
     def abandon(self) -> None:
@@ -81,7 +85,7 @@ class Upload:
         if self._spilled is not None:
             pieces = [self._spilled.read_bytes(), *pieces]
         *whole, last = pieces or [b""]
-        cut = len(last) - (self._on_disk + self.held - count)
+        cut = len(last) - (self.left - count)
         if not self.upload_id:
             self.upload_id = self.bucket.create_upload(
                 *(self.key, self.metadata, self.content_type, self.content_encoding)
