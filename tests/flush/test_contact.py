@@ -51,6 +51,13 @@ def test_a_timestamp_begins_with_the_first_record_of_that_time_or_at_the_end() -
     assert starting_offsets(wanted, SEEN, found) == {("orders", 0): 42, ("orders", 1): 0}
 
 
+def test_a_timestamp_that_only_records_of_this_moment_reach_begins_at_the_end_that_was_seen() -> None:
+    """Beyond it the log would look cut short, and get another generation."""
+    wanted = FromTimestamp(timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert starting_offsets(wanted, SEEN, {("orders", 0): 103})["orders", 0] == 100
+
+
 def test_listed_offsets_begin_there_and_other_partitions_at_earliest() -> None:
     seen = {**SEEN, ("orders", 1): Offsets(7, 9, 9)}
 

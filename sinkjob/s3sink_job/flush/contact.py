@@ -59,8 +59,9 @@ def starting_offsets(
         case FromLatest():
             return {at: o.end for at, o in seen.items()}
         case FromTimestamp():
+            # It is looked up later: what came in meanwhile lies behind the end that was seen.
             found = {at: at_time.get(at) for at in seen}
-            return {at: seen[at].end if o is None else o for at, o in found.items()}
+            return {at: seen[at].end if o is None else min(o, seen[at].end) for at, o in found.items()}
         case FromOffsets(offsets=listed):
             starts = {at: o.earliest for at, o in seen.items()}
             for index, item in enumerate(listed):
