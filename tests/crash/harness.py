@@ -75,6 +75,11 @@ class Sink:
         self.kafka.create_topic(self.topic, partitions=PARTITIONS)
         self.client = self.s3.client()
         self.looker = Onlooker(self.client, self.bucket, f"{PREFIX}/")
+        self.change()
+
+    def change(self, **spec: Any) -> None:
+        """Of the manifest; drivers that start from then on have it."""
+        self.spec |= spec
         self.manifest.write_text(yaml.safe_dump_all(self._documents()))
 
     @property

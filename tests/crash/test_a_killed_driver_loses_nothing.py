@@ -62,3 +62,29 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink,
     assert sink.state()["publishing"] is None
     assert sink.state()["epoch"] == 9
     sink.prove(start)
+
+
+@pytest.mark.parametrize("format", in_formats("Json"))
+def test_a_driver_killed_around_a_reset_has_carried_it_out_or_not_and_never_twice(
+    make_sink: MakeSink, format: str
+) -> None:
+    sink = make_sink(format=format)
+    sink.produce()
+    sink.crash(COMPLETE)
+    assert sink.state()["publishing"]
+    sink.change(reset={"nonce": "again", "to": {"position": "Latest"}})
+
+    # What was committed is published first: its upload is completed, and that is noted with the reset's own swap.
+    sink.crash(SWAP, skip=1)
+    assert (sink.state()["resets"], bool(sink.state()["publishing"])) == ([], True)
+    assert len(sink.looker.lines()) == BATCH
+
+    sink.crash(SWAP, skip=1, arrives=True)
+    assert [done["nonce"] for done in sink.state()["resets"]] == ["again"]
+    assert sink.state()["publishing"] is None
+
+    sink.produce()
+    sink.drain()
+    assert sink.state()["topics"][sink.topic]["generation"] == 2
+    assert sink.state()["topics"][sink.topic]["partitions"]["0"]["start"] == BATCH // PARTITIONS
+    sink.prove()

@@ -19,11 +19,13 @@ import pytest
 from e2e.released import published
 from s3sink_job.encoding import SINCE_0_2, Encoding, encoding_from_doc, encoding_of
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
-from s3sink_job.flush.state import State, commit, state_from_json
+from s3sink_job.flush.state import State, commit, reset_done, state_from_json
+from s3sink_job.flush.state import published as published_state
 from s3sink_job.spec import Spec, parse, spec_for
 from tests.flush.examples import gap, manifest, object_entry, slice_entry, state_of
 
 STAMP = 1_794_802_854_712
+RESET = "a reset"
 
 OLD_STYLE: dict[str, dict[str, Any]] = {
     "the least": {},
@@ -151,7 +153,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
         archive.extractall(folder, filter="data")
     done = subprocess.run(
         [sys.executable, "-c", OLD_CODE],
-        input=json.dumps({name: _case(changes) for name, changes in (OLD_STYLE | NEW).items()}),
+        input=json.dumps({RESET: _reset_case()} | {name: _case(each) for name, each in (OLD_STYLE | NEW).items()}),
         env={**os.environ, "PYTHONPATH": str(folder / "sinkjob")},
         cwd=folder,
         capture_output=True,
@@ -168,6 +170,14 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 def _case(changes: dict[str, Any]) -> dict[str, Any]:
     state, flush = written(spec_of(changes))
     return {"document": document(changes), "state": state.to_json().decode(), "manifest": flush.to_json().decode()}
+
+
+def _reset_case() -> dict[str, Any]:
+    """A sink that uses nothing new, and was reset once: its manifest has the nonce still."""
+    state, flush = written(spec_of({}))
+    once = reset_done(published_state(state), "again", STAMP / 1000)
+    asking = document({"reset": {"nonce": "again"}})
+    return {"document": asking, "state": once.to_json().decode(), "manifest": flush.to_json().decode()}
 
 
 @pytest.mark.parametrize("name", OLD_STYLE)
@@ -206,6 +216,16 @@ def test_after_a_rollback_a_flush_that_uses_something_new_is_refused_in_words_an
     assert "upgrade s3sink" in read["words"]
     assert refused["reason"] == "InvalidSpec"
     assert "not built yet" in refused["words"]
+
+
+def test_after_a_rollback_a_sink_that_was_reset_is_refused_in_words_so_that_no_nonce_is_forgotten(
+    release: Release,
+) -> None:
+    read, refused = release.answers[RESET]["read"], release.answers[RESET]["spec"]
+    assert read["reason"] == "NewerFormat"
+    assert "the state has format version 2" in read["words"]
+    assert "run a newer s3sink; nothing was changed" in read["words"]
+    assert "spec.reset: not built yet" in refused["words"]
 
 
 @pytest.mark.parametrize("name", OLD_STYLE | NEW)

@@ -15,6 +15,7 @@ from s3sink_job.flush.state import (
     RECENT_GAPS,
     Owner,
     PartitionState,
+    ResetDone,
     State,
     TopicState,
     Totals,
@@ -49,6 +50,7 @@ states = st.builds(
     topics=st.dictionaries(texts, st.builds(TopicState, texts, counts, partitions), max_size=3),
     totals=st.builds(Totals, counts, counts, counts, counts, counts, counts),
     recent_gaps=st.lists(gaps, max_size=3).map(tuple),
+    resets=st.lists(st.builds(ResetDone, texts, times), max_size=3).map(tuple),
 )
 objects = st.builds(
     ObjectEntry,
@@ -77,7 +79,7 @@ def test_a_restart_finds_the_flush_as_it_was_left(flush: Manifest) -> None:
 
 
 def test_the_state_of_a_newer_s3sink_is_refused_and_says_so() -> None:
-    doc = json.loads(state_of(5).to_json()) | {"formatVersion": 2, "something": "new"}
+    doc = json.loads(state_of(5).to_json()) | {"formatVersion": 3, "something": "new"}
 
     with pytest.raises(ProtocolError, match="run a newer s3sink") as refused:
         state_from_json(json.dumps(doc).encode(), WHERE)
@@ -115,7 +117,7 @@ def test_a_corrupt_manifest_is_refused(body: bytes) -> None:
     assert refused.value.reason == "CorruptState"
 
 
-STATE_FIELDS = sorted(set(json.loads(state_of(5).to_json())) - {"stamp"})
+STATE_FIELDS = sorted(set(json.loads(state_of(5).to_json())) - {"stamp", "resets"})
 """But for what states of older versions lack."""
 
 

@@ -213,6 +213,7 @@ def floods(draw: st.DrawFn) -> dict[str, Any]:
         "retry": {"attempts": 1, "lastError": text},
         "flush": {"lastReason": text},
         "driver": {"epoch": 1, "pod": text},
+        "reset": {"nonce": text},
         "executors": {"selector": text},
     }
 

@@ -86,6 +86,20 @@ def test_a_restart_is_told_with_how_the_driver_ended() -> None:
     )
 
 
+def test_a_reset_is_told_once_and_at_once() -> None:
+    facts = carried_out(running(), decided(running()))
+    done = {"nonce": "2026-11-01", "time": "2026-11-16T11:59:30Z"}
+    reset = replace(facts, report=report(reset=done))
+    found = decided(reset)
+    assert found.status is not None
+    assert found.status["reset"] == done
+    (event,) = found.events
+    assert (event.type, event.reason) == ("Normal", "Reset")
+    assert event.message == "reset '2026-11-01': every topic began anew at 2026-11-16T11:59:30Z"
+    silent = replace(carried_out(reset, found), report=report())
+    assert decided(silent).events == ()
+
+
 @pytest.mark.parametrize("reason", ["not one word", "no-luck", "kafka", "", "x" * 500, "Ünglück", "A\nB"])
 def test_a_driver_cannot_put_just_anything_into_an_event(reason: str) -> None:
     told = report("Degraded", conditions=[condition("Ready", False, reason, "no luck")])

@@ -29,7 +29,7 @@ from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination, S3Sink, parse
 from s3sink_job.stores.bucket import Bucket, Retrying
 from tests.protocol.store import ModelClient
-from tests.protocol.world import Line, Process, Scheduled, World
+from tests.protocol.world import Line, Process, Reset, Scheduled, World
 
 TOPIC = "t"
 RECORDS = 3
@@ -42,7 +42,10 @@ BATCH = 2
 
 
 @cache
-def sink(delivery: str, request_retries: int, run: str) -> S3Sink:
+def sink(delivery: str, request_retries: int, run: str, reset: Reset | None) -> S3Sink:
+    to = {} if reset is None else {"position": reset.position}
+    if to.get("position") == "Timestamp":
+        to["timestamp"] = "2026-01-01"
     return parse(
         {
             "apiVersion": "s3sink.dev/v1alpha1",
@@ -64,7 +67,8 @@ def sink(delivery: str, request_retries: int, run: str) -> S3Sink:
                 },
                 "delivery": delivery,
                 "run": run,
-            },
+            }
+            | ({} if reset is None else {"reset": {"nonce": reset.nonce, "to": to}}),
         }
     )
 
@@ -82,6 +86,10 @@ class ModelAdmin:
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
         wanted = list(partitions)
         return self._world.look(self._line, "offsets", lambda: self._world.kafka.offsets(wanted, committed=committed))
+
+    def offsets_at(self, partitions: Iterable[TopicPartition], milliseconds: int) -> dict[TopicPartition, int | None]:
+        wanted = list(partitions)
+        return self._world.look(self._line, "offsets at a time", lambda: self._world.kafka.offsets_at(wanted))
 
     def matches(self, pattern: str, name: str) -> bool:
         return bool(re.fullmatch(pattern, name))
@@ -139,7 +147,7 @@ class ModelDriver(Driver):
     def __init__(self, world: World, line: Line, request_retries: int = 0, run: str = "Continuous") -> None:
         delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
         super().__init__(
-            sink(delivery, request_retries, run),
+            sink(delivery, request_retries, run, world.reset),
             Secrets(line.name),
             None,
             REPORTER,

@@ -76,3 +76,8 @@ class ModelKafka:
         if wanted and not found:
             raise KeyError(wanted[0])
         return {at: Offsets(o.earliest, o.stable if committed else o.end, o.end) for at, o in found.items()}
+
+    def offsets_at(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """At a time that lies in the middle of every log; nothing is as new as that in a log without records."""
+        middles = {p: (log.earliest + log.end) // 2 if log.records else None for p, log in self.logs.items()}
+        return {at: middles[at[1]] for at in partitions}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from s3sink_job.errors import S3SinkError
@@ -10,12 +9,13 @@ from s3sink_job.flush.manifest import Gap
 from tests.protocol.drivers import IDLE_AT, INTERVAL, TOPIC, ModelDriver, model_parts, run_driver
 from tests.protocol.log import BAD, Log
 from tests.protocol.store import TWICE
-from tests.protocol.world import READ_FATES, WRITE_FATES, Choices, Direct, Fate, Process, Violation, World
+from tests.protocol.world import READ_FATES, WRITE_FATES, Choices, Direct, Fate, Process, Reset, Violation, World
 
 DRIVERS_AT_ONCE = 3
 DRIVERS_AT_ALL = 7
 FAULTS = (2, 8, 25)
 """In how many of 100 requests something goes wrong: calm, rough, storm."""
+POSITIONS = ("Earliest", "Latest", "Timestamp")
 SWITCH, EVENT, IDLE = 80, 88, 30
 """Of 100 turns: below SWITCH the driver at hand goes on, below EVENT another one, else something happens.
 While a driver is idle, things happen from IDLE on."""
@@ -50,9 +50,11 @@ class _Run:
         self.request_retries = self.pick(2)
         self.processes: list[Process] = []
         self.current: Process | None = None
+        self.resets: list[Reset] = []
         self.events = (
             *(self.append, self.append, self.append, self.append, self.wait, self.wait, self.start, self.late),
             *(self.late, self.kill, self.retain, self.life_cycle, self.transaction, self.grow, self.remake),
+            *(self.reset, self.reset),
             *(getattr(self, name) for name in setting.often for _ in range(8)),
         )
 
@@ -154,6 +156,16 @@ class _Run:
             kafka.make(1 + self.pick(2))
             self.world.note(f"-- the topic is made anew, as {kafka.id}")
 
+    def reset(self) -> None:
+        """Somebody asks for one; or the manifest is put back to an earlier one, as Argo CD does it."""
+        world = self.world
+        if self.pick(3) or not self.resets:
+            self.resets.append(Reset(f"n{len(self.resets) + 1}", POSITIONS[self.pick(len(POSITIONS))]))
+            world.reset = self.resets[-1]
+        else:
+            world.reset = (None, *self.resets)[self.pick(len(self.resets) + 1)]
+        world.note(f"-- the manifest has {world.reset}")
+
     def level(self, name: str) -> None:
         """A fresh driver alone, without faults, until all that is in Kafka is in the bucket; then the proof."""
         world = self.world
@@ -163,6 +175,8 @@ class _Run:
             log.held = None
         world.note(f"-- {name} runs alone")
         prove_level(world, ModelDriver(world, Direct(name)))
+        if world.reset and world.reset.nonce not in {done.nonce for done in world.watchdog.history[-1].resets}:
+            world.blame(f"{world.reset} was never carried out")
         world.check()
         prove_everything_once(world)
 
@@ -219,7 +233,8 @@ def prove_everything_once(world: World) -> None:
         for offset, value in log.written.items():
             if start <= offset < end:
                 left_out = (generation, partition, offset) in skipped
-                problems += _judge(world, log, offset, value, gaps, left_out=left_out)
+                holders = world.watchdog.holders.get((generation, value), [])
+                problems += _judge(world, log, offset, value, gaps, holders, left_out=left_out)
     if problems:
         raise Violation("\n".join([*problems, "what happened:", *world.trace]))
 
@@ -235,12 +250,13 @@ def committed_ranges(world: World) -> dict[tuple[int, int], tuple[str, int, int]
     }
 
 
-def _judge(world: World, log: Log, offset: int, value: bytes, gaps: list[Gap], *, left_out: bool) -> list[str]:
+def _judge(
+    world: World, log: Log, offset: int, value: bytes, gaps: list[Gap], holders: list[str], *, left_out: bool
+) -> list[str]:
     record = f"record {log.incarnation}/{offset}"
     lost = any(gap.start <= offset < gap.end for gap in gaps)
     if value == BAD:
         return [] if left_out or lost else [f"{record} is bad, and nobody counted it"]
-    count = Counter(world.watchdog.holders.get(value, []))
-    if count and lost and world.conditional:
-        return [f"{record} is noted as lost, yet it is in {list(count)}"]
-    return [] if count or lost else [f"{record} is committed, and in no object"]
+    if holders and lost and world.conditional:
+        return [f"{record} is noted as lost, yet it is in {sorted(set(holders))}"]
+    return [] if holders or lost else [f"{record} is committed, and in no object"]

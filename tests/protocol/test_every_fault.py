@@ -6,9 +6,10 @@ import pytest
 
 from s3sink_job.errors import FencedError, S3SinkError
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
-from tests.protocol.simulation import prove_everything_once, prove_level
+from tests.protocol.simulation import POSITIONS, prove_everything_once, prove_level
 from tests.protocol.store import TWICE
-from tests.protocol.world import Crash, Direct, Fate, World
+from tests.protocol.stories import First
+from tests.protocol.world import Crash, Direct, Fate, Reset, World
 
 REQUESTS = 40
 """More than a run of two flushes makes: those beyond the last one change nothing."""
@@ -64,6 +65,26 @@ def test_one_fault_at_any_request_loses_and_repeats_nothing(fate: Fate, retries:
                 world.arrive(0)
             fill(world)
             prove(world)
+
+
+@pytest.mark.parametrize("fate", [f for f in Fate if f is not Fate.DONE], ids=lambda fate: fate.name)
+@pytest.mark.parametrize("position", POSITIONS)
+def test_one_fault_at_any_request_of_a_reset_carries_it_out_once(fate: Fate, position: str) -> None:
+    """A flush is committed and not published when the manifest asks for the reset."""
+    for number in range(REQUESTS):
+        world = World(twice=TWICE[number % len(TWICE)])
+        with model_parts(world):
+            fill(world)
+            live(ModelDriver(world, Direct("first", First("complete", Fate.CRASH_BEFORE))))
+            world.reset = Reset("again", position)
+            live(ModelDriver(world, Direct("second", Counting(number, fate))))
+            while world.late:
+                world.arrive(0)
+            fill(world)
+            prove(world)
+        state = world.watchdog.history[-1]
+        assert [done.nonce for done in state.resets] == ["again"]
+        assert state.topics["t"].generation == 2
 
 
 @pytest.mark.parametrize("when", ["before the next driver", "while it runs", "long after"])

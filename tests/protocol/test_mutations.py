@@ -16,8 +16,10 @@ from s3sink_job.engine.publish import publish
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.errors import FencedError, TransientError
 from s3sink_job.flush import contact
+from s3sink_job.flush.contact import begin_anew, due_reset
 from s3sink_job.flush.manifest import Manifest, ObjectEntry
-from s3sink_job.flush.state import State, commit, published, remake
+from s3sink_job.flush.state import ResetDone, State, commit, published, remake
+from s3sink_job.spec import Reset
 from s3sink_job.stores.bucket import PreconditionFailed
 from tests.protocol.choosing import Seeded
 from tests.protocol.drivers import ModelDriver, ModelWriting, model_parts
@@ -155,6 +157,25 @@ def one_generation(state: State, topic: str, topic_id: str, starts: Mapping[int,
     return replace(made, topics={**made.topics, topic: same})
 
 
+def without_a_new_generation(state: State, *arguments: Any) -> State:
+    made = begin_anew(state, *arguments)
+    same = {n: replace(t, generation=state.topics[n].generation) for n, t in made.topics.items() if n in state.topics}
+    return replace(made, topics={**made.topics, **same})
+
+
+def forgets_the_nonce(state: State, *arguments: Any) -> State:
+    return replace(begin_anew(state, *arguments), resets=state.resets)
+
+
+def looks_at_the_last_nonce_alone(wanted: Reset | None, state: State) -> Reset | None:
+    last = state.resets[-1].nonce if state.resets else None
+    return None if wanted is None or wanted.nonce == last else wanted
+
+
+def notes_any_nonce(state: State, nonce: str, now: float) -> State:
+    return replace(state, resets=(*state.resets, ResetDone(nonce, now)))
+
+
 def broken_promise(setting: Setting) -> str:
     for seed in range(SEEDS):
         try:
@@ -199,6 +220,40 @@ def test_a_topic_made_anew_without_a_new_generation_is_found_out(monkeypatch: py
     monkeypatch.setattr(contact, "remake", one_generation)
 
     assert re.search("moved back|was overwritten|never gets level", broken_promise(Setting()))
+
+
+RESETS = Setting(often=("reset",))
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [(without_a_new_generation, "by a reset"), (forgets_the_nonce, "without a cause")],
+)
+def test_a_reset_that_is_not_stored_whole_is_found_out(
+    broken: Callable[..., State], promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "begin_anew", broken)
+
+    assert re.search(promise, broken_promise(RESETS))
+
+
+def test_a_reset_that_comes_back_with_an_older_manifest_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "due_reset", looks_at_the_last_nonce_alone)
+    monkeypatch.setattr(contact, "reset_done", notes_any_nonce)
+
+    assert re.search("carried out twice", broken_promise(RESETS))
+
+
+def test_a_reset_before_everything_committed_is_published_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_in_haste(self: ModelDriver) -> Books:
+        books = driver.Driver.open(self)
+        if due_reset(self.spec.reset, books.state):
+            books._state = published(books.state)
+        return books
+
+    monkeypatch.setattr(ModelDriver, "open", open_in_haste)
+
+    assert re.search("in no object", broken_promise(RESETS))
 
 
 def test_a_driver_that_does_not_look_at_the_topics_id_again_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

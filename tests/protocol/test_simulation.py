@@ -52,3 +52,4 @@ def test_the_simulation_is_busy_enough_to_be_worth_something() -> None:
     assert sum(len({s.partition for s in m.slices}) < len(m.slices) for m in manifests) > len(ends) / 2
     assert sum(len(s.skipped) for m in manifests for s in m.slices) > 0
     assert max(topic.generation for state in last for topic in state.topics.values()) > 2
+    assert sum(len(state.resets) for state in last) > len(ends) / 2

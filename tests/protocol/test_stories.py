@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -11,7 +12,7 @@ from s3sink_job.flush.manifest import GapReason
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
 from tests.protocol.store import Stored
 from tests.protocol.stories import First, commit_and_die, manifest_without_an_answer, prove, remade_while_read, remake
-from tests.protocol.world import Direct, Fate, World
+from tests.protocol.world import Crash, Direct, Fate, Reset, World
 
 FOREIGN = Stored(b"precious", '"foreign"', {})
 
@@ -121,6 +122,82 @@ def test_a_run_once_ends_though_its_topic_was_made_anew_with_fewer_records(world
             break
     assert driver.finished
     prove(world)
+
+
+@pytest.mark.parametrize(
+    ("position", "start"),
+    [("Earliest", 0), ("Latest", 2 * RECORDS), ("Timestamp", RECORDS)],
+    ids=str,
+)
+def test_a_reset_begins_where_it_says_under_new_names_and_loses_nothing_that_was_committed(
+    world: World, position: str, start: int
+) -> None:
+    world.kafka.logs[0].append(2 * RECORDS, hole=0, bad=False)
+    with suppress(Crash):
+        ModelDriver(world, Direct("dies", First("complete", Fate.CRASH_BEFORE))).step()
+    world.reset = Reset("again", position)
+
+    prove(world)
+
+    topic = world.watchdog.history[-1].topics["t"]
+    assert (topic.generation, topic.partitions[0].start) == (2, start)
+    assert len([at for at in world.watchdog.holders if at[0] == 1]) == 2 * RECORDS
+    assert len([at for at in world.watchdog.holders if at[0] == 2]) == 2 * RECORDS - start
+
+
+def test_a_manifest_that_goes_back_to_an_older_reset_or_to_none_resets_nothing(world: World) -> None:
+    """As Argo CD does after somebody used its action."""
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    for reset in (Reset("git"), Reset("action"), Reset("git"), None, Reset("action")):
+        world.reset = reset
+        prove(world)
+
+    state = world.watchdog.history[-1]
+    assert [done.nonce for done in state.resets] == ["git", "action"]
+    assert state.topics["t"].generation == 2
+
+
+def test_a_sink_that_never_ran_begins_where_its_reset_says(world: World) -> None:
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    world.reset = Reset("first", "Latest")
+
+    prove(world)
+
+    state = world.watchdog.history[-1]
+    assert (state.topics["t"].generation, state.topics["t"].partitions[0].start) == (1, RECORDS)
+    assert [done.nonce for done in state.resets] == ["first"]
+
+
+def test_a_topic_that_is_away_during_a_reset_is_read_from_its_beginning_when_it_is_back(world: World) -> None:
+    log = world.kafka.logs[0]
+    log.append(RECORDS, hole=0, bad=False)
+    prove(world)
+    logs, world.kafka.logs = world.kafka.logs, {}
+    world.reset = Reset("again", "Latest")
+    driver = ModelDriver(world, Direct("second"))
+    driver.step()
+    assert driver.problems["t", 0].reason == "TopicMissing"
+    assert world.watchdog.history[-1].topics["t"].partitions == {}
+    world.kafka.logs = logs
+
+    prove(world, driver)
+
+    topic = world.watchdog.history[-1].topics["t"]
+    assert (topic.generation, topic.partitions[0].start) == (2, 0)
+
+
+def test_a_run_once_with_a_reset_drains_what_the_reset_asks_for(world: World) -> None:
+    world.kafka.logs[0].append(2 * RECORDS, hole=0, bad=False)
+    prove(world)
+    world.reset = Reset("again")
+    driver = ModelDriver(world, Direct("once"), run="Once")
+    for _ in range(10):
+        world.now += INTERVAL
+        driver.step()
+        if driver.finished:
+            break
+    assert driver.finished
+    assert len([at for at in world.watchdog.holders if at[0] == 2]) == 2 * RECORDS
 
 
 def test_a_driver_that_slept_through_a_repair_learns_that_it_is_fenced(world: World) -> None:

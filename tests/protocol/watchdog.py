@@ -24,8 +24,8 @@ class Watchdog:
         """Names of the flushes that some stored state named, in order."""
         self.manifests: dict[str, Manifest] = {}
         """Every manifest there is, by name, whether or not a state ever named it."""
-        self.holders: dict[bytes, list[str]] = {}
-        """Each visible record, and the objects that hold it."""
+        self.holders: dict[tuple[int, bytes], list[str]] = {}
+        """Each visible record of a generation, and the objects that hold it."""
 
     def changed(self, key: str, before: Stored | None, after: Stored) -> None:
         if key.endswith("/state.json"):
@@ -55,6 +55,7 @@ class Watchdog:
             self.blame(f"the revision went from {before.revision} to {after.revision}")
         if after.epoch < before.epoch:
             self.blame(f"the epoch went from {before.epoch} to {after.epoch}")
+        self._compare_resets(before, after)
         for name, old in before.topics.items():
             new = after.topics.get(name)
             if new is None or new.generation < old.generation:
@@ -65,6 +66,21 @@ class Watchdog:
                     if offset is None or offset < at.offset:
                         self.blame(f"{name}-{partition} moved back from {at.offset} to {offset}")
 
+    def _compare_resets(self, before: State, after: State) -> None:
+        """A topic's generation changes with its id or by a reset; a reset spares none and is carried out once."""
+        nonces = [reset.nonce for reset in after.resets]
+        new = after.resets[len(before.resets) :]
+        if after.resets[: len(before.resets)] != before.resets:
+            self.blame(f"the resets went from {before.resets} to {after.resets}")
+        if len(new) > 1 or len(set(nonces)) < len(nonces):
+            self.blame(f"a reset was carried out twice: {nonces}")
+        for name, old in before.topics.items():
+            topic = after.topics.get(name, old)
+            if new and topic.generation != old.generation + 1:
+                self.blame(f"topic {name} went from generation {old.generation} to {topic.generation} by a reset")
+            if not new and topic.generation != old.generation and topic.id == old.id:
+                self.blame(f"topic {name} got generation {topic.generation} without a cause")
+
     def _visible(self, key: str, stored: Stored) -> None:
         flush = stored.metadata[FLUSH_TAG]
         listed = self.manifests.get(flush)
@@ -72,8 +88,9 @@ class Watchdog:
             self.blame(f"{key} of the flush {flush}, which was never committed, became visible")
         elif (key, stored.upload_id) not in {(o.key, o.upload_id) for o in listed.objects}:
             self.blame(f"{key} became visible as {stored.upload_id}, which the flush {flush} does not list")
+        generations = {o.key: o.generation for o in listed.objects} if listed else {}
         for record in stored.body.splitlines():
-            holders = self.holders.setdefault(record, [])
+            holders = self.holders.setdefault((generations.get(key, 0), record), [])
             holders.append(key)
             if len(holders) > 1 and self.conditional:
                 self.blame(f"record {record.decode()} is in {' and in '.join(holders)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
@@ -98,12 +99,22 @@ class Process:
             self.world.baton.release()
 
 
+@dataclass(frozen=True)
+class Reset:
+    """As a manifest asks for it."""
+
+    nonce: str
+    position: str = "Earliest"
+
+
 class World:
     def __init__(self, *, conditional: bool = True, twice: str = "NoSuchUpload", partitions: int = 1) -> None:
         self.kafka = ModelKafka("t", partitions)
         self.watchdog = Watchdog(conditional=conditional, blame=self.blame)
         self.store = ModelS3(self.watchdog.changed, conditional=conditional, twice=twice)
         self.conditional = conditional
+        self.reset: Reset | None = None
+        """What the manifest says for drivers that start from now on."""
         self.now = 1_000_000.0
         self.late: list[tuple[str, Callable[[], Any]]] = []
         self.trace: list[str] = []

@@ -722,3 +722,11 @@ def test_a_secret_named_without_its_reference_is_shown_the_way():
         "spec.destination.credentials.secretRef": "must be set",
         "spec.destination.credentials.name": "unknown field; the fields here are secretRef",
     }
+
+
+def test_a_reset_begins_at_offsets_of_our_topics():
+    start = {"position": "Offsets", "offsets": [{"topic": "other", "partition": 0, "offset": 1}]}
+    document = put(minimal(), "spec.reset", {"nonce": "1", "to": start})
+    assert errors_of(document) == {"spec.reset.to.offsets[0].topic": "other is not among spec.source.topics"}
+    by_pattern = put(drop(document, "spec.source.topics"), "spec.source.topicPattern", "o.*")
+    assert errors_of(by_pattern) == {}

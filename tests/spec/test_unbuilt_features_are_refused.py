@@ -14,7 +14,6 @@ COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Orc or Csv"
 # What a person would write to use the feature of each row.
 WANTED = {
     "spec.mode": "FullRefresh",
-    "spec.reset": {"nonce": "1"},
     "spec.source.key.format": "Avro",
     "spec.source.key.schemaRegistry": {"url": "http://r"},
     "spec.source.key.schema": "{}",
@@ -151,6 +150,8 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.errors.records", "Skip"),
         ("spec.source.startingOffsets", {"position": "Latest"}),
         ("spec.source.startingOffsets", {"position": "Timestamp", "timestamp": "2026-01-01T00:00:00Z"}),
+        ("spec.reset", {"nonce": "1"}),
+        ("spec.reset", {"nonce": "1", "to": {"position": "Timestamp", "timestamp": "2026-01-01T00:00:00Z"}}),
         ("spec.source.onDataLoss", "Skip"),
         ("spec.source.isolation", "ReadUncommitted"),
         ("spec.source.publishOffsetsTo", "orders-s3"),

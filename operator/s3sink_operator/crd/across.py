@@ -163,8 +163,7 @@ def _stays(field: str, what: str) -> Rule:
     )
     return rule(
         f"{new} == {old} || (has(self.reset) && (!has(oldSelf.reset) || self.reset.nonce != oldSelf.reset.nonce))",
-        # The reset, which the rule lets through, is not built: advice that works today names another sink.
-        f"must stay, since {what} lies there; make another S3Sink, with its own name, for another place",
+        f"must stay, since {what} lies there, unless reset.nonce changes with it",
         at=f".destination.{field}",
         reason="FieldValueForbidden",
     )

@@ -10,7 +10,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "run": "Continuous, Once (drain to the end offsets seen at the start, then complete) or Scheduled.",
         "schedule": "When to run, as cron, with run Scheduled and only there.",
         "mode": "Append, or FullRefresh: each run replaces what the sink wrote before, with run Once or Scheduled.",
-        "reset": "Starts a new generation from another place; a new nonce triggers it.",
+        "reset": "Starts every topic anew, as its next generation; what was written stays. A nonce counts once.",
         "layout": "The folders and names of objects.",
         "format": "What is inside the objects, and how it is compressed.",
         "flush": "When a topic-partition is due, whichever rule comes first.",
@@ -22,8 +22,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "spark": "The pods the job runs in.",
     },
     "Reset": {
-        "nonce": "Any text; a change of it triggers the reset.",
-        "to": "Where the new generation begins.",
+        "nonce": "Any text; one that this sink never carried out triggers the reset.",
+        "to": "Where the partitions known then begin; others begin at the earliest offset.",
     },
     "Transform": {
         "where": "A Spark SQL condition; records that do not meet it are left out.",

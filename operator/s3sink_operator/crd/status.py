@@ -130,6 +130,10 @@ STATUS: dict[str, Any] = _object(
                 ),
             },
         ),
+        "reset": _object(
+            "The last reset that was carried out.",
+            {"nonce": _text("Its nonce."), "time": _time("When every topic began anew.")},
+        ),
         "driver": _object(
             "The driver's pod.",
             {

@@ -51,7 +51,7 @@ UNSEEN: tuple[Unseen, ...] = (
         "The text is a JSON document, and CEL reads none.",
     ),
     Unseen(
-        r"spec\.source\.startingOffsets\.offsets\[[0-9]+\]\.topic",
+        r"spec\.(source\.startingOffsets|reset\.to)\.offsets\[[0-9]+\]\.topic",
         r".* is not among spec\.source\.topics",
         "10,000 offsets looked up in 5,000 topics cost 100 times what the API server allows a rule.",
     ),

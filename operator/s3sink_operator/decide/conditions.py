@@ -79,6 +79,10 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ev
         word = f", {end['reason']}" if end.get("reason") not in {None, "Error", "Completed"} else ""
         code = f" after exit code {end['code']}{word}" if "code" in end else ""
         events.append(Event("Warning", "DriverRestarted", f"the driver was started again{code}"))
+    reset = after.get("reset")
+    if reset and reset != before.get("reset"):
+        text = f"reset {reset.get('nonce')!r}: every topic began anew at {reset.get('time')}"
+        events.append(Event("Normal", "Reset", text))
     return tuple(events)
 
 

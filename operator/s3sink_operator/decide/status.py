@@ -35,7 +35,7 @@ from s3sink_operator.model import DRIVER, EXECUTOR, Document, Exit, Observed, Po
 from s3sink_operator.settings import Settings
 
 _LONGEST_CONFESSION = 300
-_URGENT_FIELDS = ("observedGeneration", "phase", "driver")
+_URGENT_FIELDS = ("observedGeneration", "phase", "driver", "reset")
 
 
 def new_status(observed: Observed, situation: Situation, settings: Settings) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _figures(seen: Document, status: Document) -> dict[str, Any]:
     # A driver that has just started does not know of the flushes before it.
     past = {k: v for k, v in (status.get("flush") or {}).items() if k != "nextDue"}
     figures: dict[str, Any] = {"flush": {**past, **seen.get("flush", {})}}
-    for name in ("retry", "offsets", "gaps"):
+    for name in ("retry", "offsets", "gaps", "reset"):
         figures[name] = seen.get(name) or status.get(name)
     return figures | {"lag": seen.get("lag")}
 

@@ -78,7 +78,7 @@ def _words(report: Report) -> str:
     if doc["pending"]:
         lines.append(f"pending     {doc['pending']:,} objects of a flush that is not committed yet")
     if doc["unchecked"]:
-        lines.append(f"unchecked   {doc['unchecked']:,} objects: Kafka no longer has their records; rows counted")
+        lines.append(f"unchecked   {doc['unchecked']:,} objects of older generations, or gone from Kafka; rows counted")
     lines += [f"  - {finding}" for finding in doc["findings"]]
     lines.append("proved: every committed offset is in the bucket exactly once" if report.ok else "WRONG: see above")
     return os.linesep.join(lines)

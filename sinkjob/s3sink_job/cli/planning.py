@@ -38,7 +38,8 @@ def plan_sink(given: Opened, *, as_json: bool) -> bool:
 
 
 def words(doc: dict[str, Any]) -> str:
-    state = doc["state"] or "has never run; it would start as spec.source.startingOffsets says"
+    start = "spec.reset.to" if doc["reset"] else "spec.source.startingOffsets"
+    state = doc["state"] or f"has never run; it would start as {start} says"
     lines = [f"{doc['sink']}: {state}"]
     if doc["publishing"]:
         lines.append(f"flush {doc['publishing']} is committed and would be published first")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.routing import Routing
 from s3sink_job.errors import FinalError, S3SinkError
+from s3sink_job.flush.contact import due_reset, in_words
+from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.groups import refuse_members
 from s3sink_job.spec import S3Sink
@@ -58,10 +60,25 @@ def _check_store(
         state = ledger.load()
         if state is not None and not state.owner.same_sink(ledger.owner):
             raise FinalError(f"the state belongs to {state.owner}", reason="ForeignState")
-        text = "none yet: the first run starts at startingOffsets" if state is None else f"at flush {state.flush}"
-        yield Finding("state", True, text)
+        yield Finding("state", True, _start(sink) if state is None else f"at flush {state.flush}")
+        yield from _check_reset(sink, state)
     except S3SinkError as error:
         yield Finding("store", False, f"{error.reason}: {error}")
+
+
+def _start(sink: S3Sink) -> str:
+    return f"none yet: the first run starts at {'reset.to' if sink.spec.reset else 'startingOffsets'}"
+
+
+def _check_reset(sink: S3Sink, state: State | None) -> Iterator[Finding]:
+    reset = sink.spec.reset
+    if reset is None or state is None:
+        return
+    if due_reset(reset, state):
+        text = f"the next run starts every topic anew at {in_words(reset.to)}, and nothing written is touched"
+    else:
+        text = "carried out already"
+    yield Finding("reset", True, f"{reset.nonce}: {text}")
 
 
 def _try_upload(bucket: Bucket, prefix: str) -> None:

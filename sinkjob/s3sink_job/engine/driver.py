@@ -24,7 +24,17 @@ from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.engine.writing import Writing
 from s3sink_job.errors import FinalError, TransientError
-from s3sink_job.flush.contact import Contact, Problem, Topic, first_contact, follow, starting_offsets
+from s3sink_job.flush.contact import (
+    Contact,
+    Problem,
+    Topic,
+    begin_anew,
+    due_reset,
+    first_contact,
+    follow,
+    in_words,
+    starting_offsets,
+)
 from s3sink_job.flush.cut import limits_of
 from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
 from s3sink_job.flush.plan import (
@@ -44,7 +54,7 @@ from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
-from s3sink_job.spec import FromTimestamp, Retries, S3Sink
+from s3sink_job.spec import FromTimestamp, Reset, Retries, S3Sink
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from s3sink_job.stores.probe import probe
@@ -208,7 +218,7 @@ class Driver:
         topics = self._topics.look(admin, books.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
         self.routing.look(admin.matches, known)
-        first = not books.state.contacted
+        first, reset = not books.state.contacted, due_reset(self.spec.reset, books.state)
         if not topics and self.spec.ends:
             raise FinalError(self._topics.none_matches, reason="NoTopicMatches")
         if first and len(known) < len(topics):
@@ -222,23 +232,34 @@ class Driver:
         seen = admin.offsets(partitions, committed=committed)
         if admin.describe(known) != known:
             raise KafkaUnavailable("a topic changed while its offsets were looked up: looking again")
-        if first:
+        notes: tuple[str, ...] = ()
+        if first or reset:
             if len(seen) < len(partitions):
+                what = "a reset" if reset else "first contact"
                 silent = ", ".join(f"{name}-{p}" for name, p in partitions if (name, p) not in seen)
-                raise KafkaUnavailable(f"first contact needs every partition, and Kafka does not tell of {silent}")
-            self._first_contact(books, known, seen)
+                raise KafkaUnavailable(f"{what} needs every partition, and Kafka does not tell of {silent}")
+            notes = self._begin(books, known, seen, reset)
         skip_lost = self.spec.source.on_data_loss == "Skip"
         gone = self._topics.gone
-        return follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock(), gone=gone)
+        contact = follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock(), gone=gone)
+        return replace(contact, notes=(*notes, *contact.notes))
 
-    def _first_contact(self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]) -> None:
-        """Stored before anything is read: after a crash `Latest` still means the time of first contact."""
-        wanted = self.spec.source.starting_offsets
+    def _begin(
+        self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets], reset: Reset | None
+    ) -> tuple[str, ...]:
+        """First contact, or a reset. Stored before anything is read: after a crash `Latest` still means this moment."""
+        wanted = reset.to if reset else self.spec.source.starting_offsets
         at_time: dict[TopicPartition, int | None] = {}
         if isinstance(wanted, FromTimestamp):
             at_time = self._kafka().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
-        starts = starting_offsets(wanted, seen, at_time)
-        books.swap(first_contact(books.state, topics, starts, self.clock()))
+        if reset is None:
+            starts = starting_offsets(wanted, seen, at_time)
+            books.swap(first_contact(books.state, topics, starts, self.clock()))
+            return ()
+        starts = starting_offsets(wanted, seen, at_time, "spec.reset.to")
+        again = ": object names have its next generation" if books.state.topics else ""
+        books.swap(begin_anew(books.state, reset.nonce, topics, starts, self.clock()))
+        return (f"reset {reset.nonce!r}: every topic begins at {in_words(wanted)}{again}",)
 
     def _settle(self, books: Books, contact: Contact) -> None:
         """Commits what contact found: new partitions, new generations, gaps."""

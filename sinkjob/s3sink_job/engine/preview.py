@@ -12,7 +12,7 @@ from s3sink_job.engine.books import Books
 from s3sink_job.engine.driver import ADOPT, Driver
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.routing import Encodings, Routing
-from s3sink_job.flush.contact import Contact
+from s3sink_job.flush.contact import Contact, due_reset
 from s3sink_job.flush.keys import At, folder_hint, object_key
 from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.plan import (
@@ -60,6 +60,7 @@ class Preview:
             "sink": self.sink.id,
             "state": None if self.stored is None else f"at flush {self.stored.flush}",
             "publishing": self.stored.publishing if self.stored else None,
+            "reset": self._reset,
             "paused": self.sink.spec.state != "Running",
             "notes": list(self.contact.notes),
             "left": self.plan.left,
@@ -70,6 +71,13 @@ class Preview:
                 for (topic, partition), problem in sorted(self.contact.problems.items())
             ],
         }
+
+    @property
+    def _reset(self) -> str | None:
+        """The nonce of the reset that is due."""
+        wanted = self.sink.spec.reset
+        due = wanted if self.stored is None else due_reset(wanted, self.stored)
+        return due.nonce if due else None
 
     def _partition(self, at: TopicPartition, offsets: Offsets) -> dict[str, Any]:
         committed = self.state.offset(*at)

@@ -43,7 +43,8 @@ Place = tuple[str, int, int]
 class Report:
     """What was found.
 
-    `unchecked` objects could not be compared, since Kafka no longer has their records; `pending` ones, of a single
+    `unchecked` objects were not compared: Kafka no longer has their records, or they are of an earlier generation;
+    `pending` ones, of a single
     record each, show already, though the flush that they are of is not committed yet.
     """
 
@@ -223,20 +224,23 @@ def _check_objects(
     later = ledger.load()
     names = {m.name for m in ledger.history(later)} if later else set()
     for found in ours:
-        if _to_come(state, found.metadata.get(RECORD_TAG, "")):
+        if _to_come(state, history, found.metadata.get(RECORD_TAG, "")):
             report.pending += 1
         elif found.metadata.get(FLUSH_TAG) not in names - history.names:
             report.unlisted += 1
             report.tally.find(f"{found.key}: written by this sink, but listed by no committed flush")
 
 
-def _to_come(state: State, record: str) -> bool:
-    """Whether a record, by its name, is still to be committed."""
+def _to_come(state: State, history: History, record: str) -> bool:
+    """Whether a record, by its name, is still to be committed, or was when its generation ended."""
     if not record:
         return False
     topic, generation, partition, offset = record_parts(record)
-    known = _current(state).get((topic, generation, partition))
-    return known is not None and offset >= known[1]
+    place = (topic, generation, partition)
+    if known := _current(state).get(place):
+        return offset >= known[1]
+    ended = topic in state.topics and generation < state.topics[topic].generation
+    return ended and offset >= max((part.end for part in history.slices.get(place, ())), default=0)
 
 
 def _beside(bucket: Bucket, listed: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:

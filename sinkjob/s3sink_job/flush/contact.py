@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, GapReason
 from s3sink_job.flush.plan import Offsets, TopicPartition
-from s3sink_job.flush.state import State, meet, remake
-from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, StartingOffsets
+from s3sink_job.flush.state import State, meet, remake, reset_done
+from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, StartingOffsets, TopicOffset
+from s3sink_job.times import iso
 
 GIVEN_UP_AFTER = 60.0
 """Seconds for which Kafka has to say that a topic does not exist until its unwritten records count as lost."""
@@ -51,8 +52,9 @@ def starting_offsets(
     wanted: StartingOffsets,
     seen: Mapping[TopicPartition, Offsets],
     at_time: Mapping[TopicPartition, int | None],
+    field: str = "spec.source.startingOffsets",
 ) -> dict[TopicPartition, int]:
-    """Where each partition begins at first contact. `at_time` holds the look-up for a timestamp."""
+    """Where each partition known now begins. `at_time` holds the look-up for a timestamp."""
     match wanted:
         case FromEarliest():
             return {at: o.earliest for at, o in seen.items()}
@@ -65,27 +67,56 @@ def starting_offsets(
         case FromOffsets(offsets=listed):
             starts = {at: o.earliest for at, o in seen.items()}
             for index, item in enumerate(listed):
-                starts[item.topic, item.partition] = _within(index, item.topic, item.partition, item.offset, seen)
+                starts[item.topic, item.partition] = _within(f"{field}.offsets[{index}]", item, seen)
             return starts
 
 
-def _within(index: int, topic: str, partition: int, offset: int, seen: Mapping[TopicPartition, Offsets]) -> int:
-    where = f"spec.source.startingOffsets.offsets[{index}]"
-    known = seen.get((topic, partition))
+def in_words(wanted: StartingOffsets) -> str:
+    match wanted:
+        case FromTimestamp(timestamp=moment):
+            return f"{wanted.position} {iso(moment.timestamp())}"
+        case FromOffsets(offsets=listed):
+            return f"{wanted.position} ({len(listed)} listed, else Earliest)"
+        case _:
+            return wanted.position
+
+
+def _within(where: str, item: TopicOffset, seen: Mapping[TopicPartition, Offsets]) -> int:
+    known = seen.get((item.topic, item.partition))
     if known is None:
-        raise FinalError(f"{where}: {topic} has no partition {partition}", reason="StartingOffsets")
-    if not known.earliest <= offset <= known.end:
+        raise FinalError(f"{where}: {item.topic} has no partition {item.partition}", reason="StartingOffsets")
+    if not known.earliest <= item.offset <= known.end:
+        name = f"{item.topic}-{item.partition}"
         raise FinalError(
-            f"{where}: {topic}-{partition} has offsets {known.earliest} to {known.end}, got {offset}",
-            reason="StartingOffsets",
+            f"{where}: {name} has offsets {known.earliest} to {known.end}, got {item.offset}", reason="StartingOffsets"
         )
-    return offset
+    return item.offset
 
 
 def first_contact(state: State, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float) -> State:
     for name, topic in topics.items():
         state = meet(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
     return replace(state, contacted=True)
+
+
+def due_reset(wanted: Reset | None, state: State) -> Reset | None:
+    """The manifest's reset, unless it was carried out already."""
+    done = {reset.nonce for reset in state.resets}
+    return None if wanted is None or wanted.nonce in done else wanted
+
+
+def begin_anew(
+    state: State, nonce: str, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float
+) -> State:
+    """A reset: every topic that the state knows gets its next generation.
+
+    Those that Kafka has now begin at `starts`. Any other begins at its earliest offset once it is met again, as
+    whatever is discovered later does.
+    """
+    for name, known in state.topics.items():
+        topic = topics.get(name, Topic(known.id, ()))
+        state = remake(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
+    return reset_done(first_contact(state, topics, starts, now), nonce, now)
 
 
 def follow(
@@ -149,7 +180,7 @@ def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:
     text = f"topic {name} does not exist (any more), or may not be seen; it is read again once it can be"
     problem = Problem("TopicMissing", f"{text}. To give it up, leave it out of spec.source.topics or topicPattern")
     known = state.topics.get(name)
-    return {(name, p): problem for p in (known.partitions if known else [0])}
+    return {(name, p): problem for p in ((known and known.partitions) or [0])}
 
 
 def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int], reason: str, now: float) -> list[Gap]:

@@ -14,8 +14,10 @@ from typing import Any
 from s3sink_job.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 is what 0.1.0 reads; 2 remembers resets, which 0.1.0 would forget with its first swap, and so carry out again."""
 RECENT_GAPS = 20
+RESETS_KEPT = 1_000
 SAMPLE = 1_000
 """Offsets: a flush of so many counts as much as all that was measured before it."""
 
@@ -69,6 +71,12 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class ResetDone:
+    nonce: str
+    at: float
+
+
+@dataclass(frozen=True)
 class State:
     owner: Owner
     epoch: int = 0
@@ -85,12 +93,19 @@ class State:
     recent_gaps: tuple[Gap, ...] = ()
     stamp: int = 0
     """Milliseconds: the time that the last flush went by. The next one's is later, whatever the clock says."""
+    resets: tuple[ResetDone, ...] = ()
+    """Those that were carried out, the last one last."""
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset
 
+    @property
+    def format_version(self) -> int:
+        """The lowest that can say it."""
+        return FORMAT_VERSION if self.resets else 1
+
     def to_json(self) -> bytes:
-        return json.dumps({"formatVersion": FORMAT_VERSION, **asdict(self)}, indent=1).encode()
+        return json.dumps({"formatVersion": self.format_version, **asdict(self)}, indent=1).encode()
 
 
 def state_from_json(body: bytes, where: str) -> State:
@@ -119,6 +134,7 @@ def state_from_json(body: bytes, where: str) -> State:
             totals=Totals(**doc["totals"]),
             recent_gaps=tuple(Gap(**g) for g in doc["recent_gaps"]),
             stamp=doc.get("stamp", 0),
+            resets=tuple(ResetDone(**r) for r in doc.get("resets", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(
@@ -152,6 +168,15 @@ def remake(state: State, topic: str, topic_id: str, starts: Mapping[int, int], n
     fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
     known = state.topics[topic]
     return _with_topic(state, topic, TopicState(topic_id, known.generation + 1, fresh, known.schema))
+
+
+def reset_done(state: State, nonce: str, now: float) -> State:
+    """A nonce counts once, however often a manifest comes back to it."""
+    if any(done.nonce == nonce for done in state.resets):
+        raise ProtocolError(f"the reset {nonce!r} was carried out already")
+    if state.publishing is not None:
+        raise ProtocolError(f"flush {state.publishing} is still being published")
+    return replace(state, resets=(*state.resets, ResetDone(nonce, now))[-RESETS_KEPT:])
 
 
 def commit(state: State, manifest: Manifest) -> State:

@@ -104,6 +104,8 @@ class Reporter:
             self._facts["lag"] = lag
             self._facts["gaps"] = _gaps(state)
             self._facts["driver"] = {"epoch": state.epoch}
+            if state.resets:
+                self._facts["reset"] = {"nonce": state.resets[-1].nonce, "time": iso(state.resets[-1].at)}
             flush = self._facts["flush"]
             flush |= {"totalRecords": state.totals.records, "totalObjects": state.totals.objects}
             flush["nextDue"] = iso(plan.next_due) if plan.next_due else None

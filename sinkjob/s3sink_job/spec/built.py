@@ -31,7 +31,6 @@ _WITH_COLUMNS = "Parquet, Avro, Orc or Csv"
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.mode", "use Append", ("Append",)),
-    NotBuilt("spec.reset", "make another S3Sink, with its own prefix and statePrefix, for a fresh start"),
     NotBuilt("spec.source.key.format", "use String, Bytes or Json", ("String", "Bytes", "Json")),
     NotBuilt("spec.source.key.schemaRegistry", _OMIT),
     NotBuilt("spec.source.key.schema", _OMIT, ("",)),

@@ -28,7 +28,7 @@ from s3sink_job.spec.model import CONFIG, LENIENT
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.routes import Route, over
 from s3sink_job.spec.schedule import Schedule
-from s3sink_job.spec.source import FromEarliest, Source, StartingOffsets
+from s3sink_job.spec.source import FromEarliest, Source, StartingOffsets, check_start
 from s3sink_job.spec.spark import Spark
 from s3sink_job.spec.texts import Label, ShortText, SinkName, Text
 
@@ -120,6 +120,14 @@ class Spec:
         if mode == "FullRefresh" and info.data.get("run") == "Continuous":
             raise Refusal("FullRefresh needs run: Once or Scheduled, and run is Continuous", show=False)
         return mode
+
+    @field_validator("reset")
+    @classmethod
+    def _reset_of_our_topics(cls, reset: Reset | None, info: ValidationInfo) -> Reset | None:
+        source: Source | None = info.data.get("source")
+        if reset is not None and source is not None:
+            check_start(reset.to, source.topics, ("to",))
+        return reset
 
     @field_validator("routes")
     @classmethod

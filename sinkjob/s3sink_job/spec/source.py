@@ -67,6 +67,14 @@ class FromOffsets:
 StartingOffsets = Annotated[FromEarliest | FromLatest | FromTimestamp | FromOffsets, Field(discriminator="position")]
 
 
+def check_start(start: StartingOffsets, topics: tuple[str, ...], at: tuple[str | int, ...] = ()) -> None:
+    if isinstance(start, FromOffsets) and topics:
+        for index, item in enumerate(start.offsets):
+            if item.topic not in topics:
+                place = (*at, "offsets", index, "topic")
+                raise Refusal(f"{item.topic} is not among spec.source.topics", at=place, show=False)
+
+
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SchemaRegistry:
     url: Url
@@ -153,10 +161,5 @@ class Source:
     @field_validator("starting_offsets")
     @classmethod
     def _offsets_of_our_topics(cls, start: StartingOffsets, info: ValidationInfo) -> StartingOffsets:
-        topics = info.data.get("topics")
-        if isinstance(start, FromOffsets) and topics:
-            for index, item in enumerate(start.offsets):
-                if item.topic not in topics:
-                    place = ("offsets", index, "topic")
-                    raise Refusal(f"{item.topic} is not among spec.source.topics", at=place, show=False)
+        check_start(start, info.data.get("topics", ()))
         return start
