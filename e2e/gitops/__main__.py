@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 ARGOCD, KUSTOMIZE = ROOT / "deploy" / "argocd", ROOT / "deploy" / "kustomize"
 DEFINITION = ROOT / "crds" / "s3sinks.s3sink.dev.yaml"
 EXAMPLES = ROOT / "examples" / "kubernetes"
-ACTIONS = ("pause", "resume", "stop", "restart")
+ACTIONS = ("pause", "resume", "stop", "restart", "reset")
 _MADE = "# Made by `python -m e2e.gitops` from {}: change that instead.\n"
 _RIGHTS = ("Role", "RoleBinding")
 

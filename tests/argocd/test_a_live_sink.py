@@ -75,13 +75,16 @@ def test_a_sink_is_followed_and_acted_on(git: Git, busy_operator: Operator, node
     until_health(git, "Healthy")
 
 
-def test_a_restart_replaces_the_pod(git: Git, busy_operator: Operator, place: Place) -> None:
+@pytest.mark.parametrize(("action", "changed"), [("restart", "metadata"), ("reset", "spec")])
+def test_a_restart_and_a_reset_replace_the_pod(
+    git: Git, busy_operator: Operator, place: Place, action: str, changed: str
+) -> None:
     git.sync(SINK)
     until_health(git, "Healthy")
     (before,) = place.pods("orders")
-    restart = git.argocd.act(git.live(SINK), "restart")
-    assert set(restart) == {"metadata"}
-    git.api.patch(sinks(git.namespace, "orders"), restart)
+    patch = git.argocd.act(git.live(SINK), action)
+    assert set(patch) == {changed}
+    git.api.patch(sinks(git.namespace, "orders"), patch)
 
     def replaced() -> bool:
         pods = place.pods("orders")
@@ -89,6 +92,8 @@ def test_a_restart_replaces_the_pod(git: Git, busy_operator: Operator, place: Pl
 
     until("another pod", replaced)
     until_health(git, "Healthy")
+    (manifest,) = (text for each in place.objects("configmap") for text in each["data"].values() if "S3Sink" in text)
+    assert ("nonce" in manifest) is (action == "reset")
 
 
 @pytest.mark.parametrize("tracking", ["annotation", "label", "annotation+label"])
@@ -129,6 +134,9 @@ def test_an_action_changes_nothing_but_what_it_is_for(argocd: ArgoCD, action: st
     if action == "restart":
         assert list(patch["metadata"].pop("annotations")) == ["s3sink.dev/restarted-at"]
         assert patch == {"metadata": {}}
+    elif action == "reset":
+        assert list(patch["spec"].pop("reset")) == ["nonce"]
+        assert patch == {"spec": {}}
     else:
         state = {"pause": "Paused", "resume": "Running", "stop": "Stopped"}[action]
         assert patch == ({} if state == "Paused" else {"spec": {"state": state}})

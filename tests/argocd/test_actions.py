@@ -32,26 +32,29 @@ def offered(sink: dict[str, Any]) -> set[str]:
 def acted(action: str, sink: dict[str, Any]) -> dict[str, Any]:
     """With another time in place of now."""
     found: dict[str, Any] = run(f"actions/{action}/action.lua", sink)
-    annotations = found["metadata"].get("annotations", {})
-    if RESTARTED in annotations:
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", annotations[RESTARTED])
-        annotations[RESTARTED] = TIME
+    changed, name = {
+        "restart": (found["metadata"].get("annotations"), RESTARTED),
+        "reset": (found["spec"].get("reset"), "nonce"),
+    }.get(action, (None, ""))
+    if changed:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", changed[name])
+        changed[name] = TIME
     return found
 
 
 @pytest.mark.parametrize(
     ("situation", "expected"),
     [
-        ("running", {"pause", "stop", "restart"}),
-        ("silent", {"pause", "stop", "restart"}),
-        ("paused", {"resume", "stop", "restart"}),
-        ("stopped", {"resume"}),
-        ("once, tried again", {"pause", "stop", "restart"}),
-        ("once, complete", {"restart"}),
-        ("once, failed", {"stop", "restart"}),
-        ("scheduled, between runs", {"pause", "stop"}),
-        ("scheduled, a run is under way", {"pause", "stop"}),
-        ("scheduled, paused", {"resume", "stop"}),
+        ("running", {"pause", "stop", "restart", "reset"}),
+        ("silent", {"pause", "stop", "restart", "reset"}),
+        ("paused", {"resume", "stop", "restart", "reset"}),
+        ("stopped", {"resume", "reset"}),
+        ("once, tried again", {"pause", "stop", "restart", "reset"}),
+        ("once, complete", {"restart", "reset"}),
+        ("once, failed", {"stop", "restart", "reset"}),
+        ("scheduled, between runs", {"pause", "stop", "reset"}),
+        ("scheduled, a run is under way", {"pause", "stop", "reset"}),
+        ("scheduled, paused", {"resume", "stop", "reset"}),
     ],
 )
 def test_only_what_makes_sense_now_is_offered(situation: str, expected: set[str]) -> None:
@@ -61,7 +64,7 @@ def test_only_what_makes_sense_now_is_offered(situation: str, expected: set[str]
 def test_a_sink_without_a_status_can_be_paused_and_stopped() -> None:
     sink = shown(CASES["running"])
     del sink["status"]
-    assert offered(sink) == {"pause", "stop", "restart"}
+    assert offered(sink) == {"pause", "stop", "restart", "reset"}
 
 
 def test_every_action_that_is_offered_is_there() -> None:
@@ -69,7 +72,7 @@ def test_every_action_that_is_offered_is_there() -> None:
     assert set(run("actions/discovery.lua", shown(CASES["running"]))) == there == set(ACTIONS)
 
 
-@pytest.mark.parametrize("test", TESTS["actionTests"], ids=lambda test: test["action"])
+@pytest.mark.parametrize("test", TESTS["actionTests"], ids=lambda test: test["expectedOutputPath"])
 def test_an_action_changes_what_its_fixture_says(test: dict[str, str]) -> None:
     assert acted(test["action"], fixture(test["inputPath"])) == fixture(test["expectedOutputPath"])
 

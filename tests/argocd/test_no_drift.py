@@ -156,6 +156,30 @@ def test_a_restart_by_action_is_no_difference(git: Git) -> None:
 
 
 @each_way
+def test_a_reset_by_action_lasts_where_git_has_none(git: Git) -> None:
+    """It begins where the definition says, and the next one does where the last one did."""
+    git.sync(minimal())
+    git.api.patch(sinks(git.namespace, "orders"), git.argocd.act(git.live(minimal()), "reset"))
+    asked = git.live(minimal())["spec"]["reset"]
+    assert asked["to"] == {"position": "Earliest"}
+    assert git.differs(minimal()) == {}
+    assert git.sync(put(minimal(), "spec.flush.interval", "5m"))["spec"]["reset"] == asked
+
+
+@each_way
+def test_a_reset_by_action_is_put_back_to_the_nonce_that_git_has(git: Git) -> None:
+    """Which resets nothing: the driver has carried that one out before (tests/protocol)."""
+    wanted = {"nonce": "2026-11-01", "to": {"position": "Latest"}}
+    document = put(minimal(), "spec.reset", wanted)
+    git.sync(document)
+    patch = git.argocd.act(git.live(document), "reset")
+    assert set(patch["spec"]["reset"]) == {"nonce"}
+    git.api.patch(sinks(git.namespace, "orders"), patch)
+    assert spec_of(git.differs(document)) == {"spec.reset.nonce"}
+    assert git.sync(document)["spec"]["reset"] == wanted
+
+
+@each_way
 def test_the_operator_and_its_definition_stay_as_git_has_them(
     argocd: ArgoCD, cluster: BareCluster, granted: BareCluster, way: Way
 ) -> None:

@@ -16,4 +16,6 @@ return {
     displayName = over and "Run again" or "Restart",
     iconClass = "fa fa-fw fa-redo",
   },
+  -- The next driver carries it out, whenever that starts.
+  reset = { disabled = false, iconClass = "fa fa-fw fa-undo" },
 }
