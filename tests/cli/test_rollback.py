@@ -13,6 +13,7 @@ import yaml
 
 from e2e.parts.commands import Commands
 from e2e.parts.kafka import KafkaBroker
+from e2e.parts.processes import PartFailed
 from e2e.parts.s3 import S3Server
 from e2e.released import published
 
@@ -72,3 +73,23 @@ def test_a_rolled_back_sink_repairs_goes_on_and_verifies_what_todays_release_wro
         # It really is the older one: that knows of nothing pending.
         assert ("pending" in report) is (version is s3sink)
         assert (report["ok"], report["records"], report["missing"], report["objects"]) == (True, 500, 0, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_sink_that_was_reset_is_left_alone_by_a_release_that_would_forget_it(
+    s3sink: Commands, older: Commands, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str, tmp_path: Path
+) -> None:
+    kafka.create_topic(topic_name)
+    kafka.produce(topic_name, [(None, b'{"n": 1}', None, None)], 0)
+    file = tmp_path / "sink.yaml"
+    sink, secret = manifest(kafka, s3, bucket, topic_name)
+    reset = {**sink, "spec": {**sink["spec"], "reset": {"nonce": "again"}}}
+    file.write_text(yaml.safe_dump_all([reset, secret]))
+    s3sink("run", "-f", str(file), "--once")
+    before = s3.client().get_object(Bucket=bucket, Key=STATE)["Body"].read()
+
+    file.write_text(yaml.safe_dump_all([sink, secret]))
+    with pytest.raises(PartFailed, match="NewerFormat"):
+        older("run", "-f", str(file), "--once")
+    assert s3.client().get_object(Bucket=bucket, Key=STATE)["Body"].read() == before

@@ -213,7 +213,8 @@ def findings(world: World, driver: Driver) -> list[str]:
 def test_a_check_says_whether_the_reset_is_due_and_where_it_would_begin(world: World) -> None:
     world.kafka.create_topic(world.topic)
     wanted = to("Timestamp", timestamp="2026-01-01")
-    assert "state: none yet: the first run starts at reset.to" in findings(world, world.driver(reset=wanted))
+    start = "none yet: the first run starts at reset.to, Timestamp 2026-01-01T00:00:00Z"
+    assert f"state: {start}" in findings(world, world.driver(reset=wanted))
     world.drain()
     (due,) = (text for text in findings(world, world.driver(reset=wanted)) if text.startswith("reset"))
     assert "2026-11-01: the next run starts every topic anew at Timestamp 2026-01-01T00:00:00Z" in due

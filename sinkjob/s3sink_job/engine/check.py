@@ -60,25 +60,21 @@ def _check_store(
         state = ledger.load()
         if state is not None and not state.owner.same_sink(ledger.owner):
             raise FinalError(f"the state belongs to {state.owner}", reason="ForeignState")
-        yield Finding("state", True, _start(sink) if state is None else f"at flush {state.flush}")
-        yield from _check_reset(sink, state)
+        yield from _check_state(sink, state)
     except S3SinkError as error:
         yield Finding("store", False, f"{error.reason}: {error}")
 
 
-def _start(sink: S3Sink) -> str:
-    return f"none yet: the first run starts at {'reset.to' if sink.spec.reset else 'startingOffsets'}"
-
-
-def _check_reset(sink: S3Sink, state: State | None) -> Iterator[Finding]:
+def _check_state(sink: S3Sink, state: State | None) -> Iterator[Finding]:
     reset = sink.spec.reset
-    if reset is None or state is None:
+    if state is None:
+        start = f"reset.to, {in_words(reset.to)}" if reset else "startingOffsets"
+        yield Finding("state", True, f"none yet: the first run starts at {start}")
         return
-    if due_reset(reset, state):
-        text = f"the next run starts every topic anew at {in_words(reset.to)}, and nothing written is touched"
-    else:
-        text = "carried out already"
-    yield Finding("reset", True, f"{reset.nonce}: {text}")
+    yield Finding("state", True, f"at flush {state.flush}")
+    if reset is not None:
+        anew = f"the next run starts every topic anew at {in_words(reset.to)}; what was written stays"
+        yield Finding("reset", True, f"{reset.nonce}: {anew if due_reset(reset, state) else 'carried out already'}")
 
 
 def _try_upload(bucket: Bucket, prefix: str) -> None:

@@ -43,9 +43,8 @@ Place = tuple[str, int, int]
 class Report:
     """What was found.
 
-    `unchecked` objects were not compared: Kafka no longer has their records, or they are of an earlier generation;
-    `pending` ones, of a single
-    record each, show already, though the flush that they are of is not committed yet.
+    `unchecked` objects were not compared: Kafka no longer has their records, or they are of an earlier generation.
+    `pending` ones, of a single record each, show already, though the flush that they are of is not committed yet.
     """
 
     sink: str

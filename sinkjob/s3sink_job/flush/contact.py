@@ -101,8 +101,8 @@ def first_contact(state: State, topics: Mapping[str, Topic], starts: Mapping[Top
 
 def due_reset(wanted: Reset | None, state: State) -> Reset | None:
     """The manifest's reset, unless it was carried out already."""
-    done = {reset.nonce for reset in state.resets}
-    return None if wanted is None or wanted.nonce in done else wanted
+    done = wanted is not None and any(reset.nonce == wanted.nonce for reset in state.resets)
+    return None if done else wanted
 
 
 def begin_anew(

@@ -15,7 +15,7 @@ from s3sink_job.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
 
 FORMAT_VERSION = 2
-"""1 is what 0.1.0 reads; 2 remembers resets, which 0.1.0 would forget with its first swap, and so carry out again."""
+"""1 is what 0.1.0 reads; 2 remembers resets, which 0.1.0 would forget: upgraded again, they would count again."""
 RECENT_GAPS = 20
 RESETS_KEPT = 1_000
 SAMPLE = 1_000
