@@ -365,7 +365,7 @@ def test_as_many_routes_as_there_may_be_are_taken(api: Client, namespace: str) -
     assert len(parse(api.get(sinks(namespace, "orders"))).spec.routes) == 64
 
 
-PLACES = [("bucket", "lake", "sea"), ("prefix", "raw", "cooked"), ("statePrefix", ".s3sink", ".other")]
+PLACES = [("bucket", "lake", "sea"), ("prefix", "raw", "cooked")]
 
 
 @pytest.mark.parametrize(("field", "old", "new"), PLACES)
@@ -383,6 +383,19 @@ def test_a_sink_moves_only_with_a_reset(api: Client, namespace: str, field: str,
     with pytest.raises(Refused, match=f"spec.destination.{field}: Forbidden"):
         api.patch(path, {"spec": {"destination": {field: old}, "reset": None}})
     api.patch(path, {"spec": {"destination": {field: old}, "reset": {"nonce": "2"}}})
+
+
+@pytest.mark.parametrize("beside", [{"prefix": "cooked"}, {"bucket": "sea"}])
+def test_a_state_moves_only_with_a_reset_and_never_alone(api: Client, namespace: str, beside: dict[str, str]) -> None:
+    """Without its state the sink would begin its first generation once more, under names that are taken."""
+    path, moved = sinks(namespace, "orders"), {"statePrefix": ".other"}
+    said = r"spec\.destination\.statePrefix: Forbidden: must "
+    api.post(sinks(namespace), minimal())
+    with pytest.raises(Refused, match=f"{said}stay, since the sink's state lies there, unless reset.nonce changes"):
+        api.patch(path, {"spec": {"destination": moved | beside}})
+    with pytest.raises(Refused, match=f"{said}not change alone: .*; change prefix, too"):
+        api.patch(path, {"spec": {"destination": moved, "reset": {"nonce": "1"}}})
+    api.patch(path, {"spec": {"destination": moved | beside, "reset": {"nonce": "1"}}})
 
 
 def test_a_prefix_neither_comes_nor_goes_without_a_reset(api: Client, namespace: str) -> None:

@@ -17,6 +17,16 @@ from tests.protocol.world import Crash, Direct, Fate, Reset, World
 FOREIGN = Stored(b"precious", '"foreign"', {})
 
 
+def drain(world: World, driver: ModelDriver) -> None:
+    """A run that ends does so within a few steps."""
+    for _ in range(10):
+        world.now += INTERVAL
+        driver.step()
+        if driver.finished:
+            return
+    pytest.fail("it never ends")
+
+
 @pytest.fixture
 def world() -> Iterator[World]:
     world = World()
@@ -115,12 +125,7 @@ def test_a_run_once_ends_though_its_topic_was_made_anew_with_fewer_records(world
 
     driver = ModelDriver(world, Direct("once", First("read", then=made_anew)), run="Once")
 
-    for _ in range(10):
-        world.now += INTERVAL
-        driver.step()
-        if driver.finished:
-            break
-    assert driver.finished
+    drain(world, driver)
     prove(world)
 
 
@@ -191,12 +196,7 @@ def test_a_run_once_with_a_reset_drains_what_the_reset_asks_for(world: World) ->
     prove(world)
     world.reset = Reset("again")
     driver = ModelDriver(world, Direct("once"), run="Once")
-    for _ in range(10):
-        world.now += INTERVAL
-        driver.step()
-        if driver.finished:
-            break
-    assert driver.finished
+    drain(world, driver)
     assert len([at for at in world.watchdog.holders if at[0] == 2]) == 2 * RECORDS
 
 

@@ -157,12 +157,16 @@ def _ratcheted(stated: Rule) -> Rule:
     }
 
 
-def _stays(field: str, what: str) -> Rule:
+def _same(field: str) -> str:
     new, old = (
         f"(has({whose}.{field}) ? {whose}.{field} : '')" for whose in ("self.destination", "oldSelf.destination")
     )
+    return f"{new} == {old}"
+
+
+def _stays(field: str, what: str) -> Rule:
     return rule(
-        f"{new} == {old} || (has(self.reset) && (!has(oldSelf.reset) || self.reset.nonce != oldSelf.reset.nonce))",
+        f"{_same(field)} || (has(self.reset) && (!has(oldSelf.reset) || self.reset.nonce != oldSelf.reset.nonce))",
         f"must stay, since {what} lies there, unless reset.nonce changes with it",
         at=f".destination.{field}",
         reason="FieldValueForbidden",
@@ -195,4 +199,10 @@ ACROSS: list[Rule] = [
     _stays("bucket", "what was written"),
     _stays("prefix", "what was written"),
     _stays("statePrefix", "the sink's state"),
+    rule(
+        f"{_same('statePrefix')} || !({_same('bucket')} && {_same('prefix')})",
+        "must not change alone: without its state the sink would want names that are taken; change prefix, too",
+        at=".destination.statePrefix",
+        reason="FieldValueForbidden",
+    ),
 ]
