@@ -6,11 +6,22 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from e2e.cluster import Cluster, ClusterFailed
+from e2e.cluster import Cluster
+from e2e.cluster.client import Client, Refused
 
 DEFINITION = "s3sinks.s3sink.dev"
+_GROUPS = {
+    "deployments": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+    "pods": "/api/v1",
+    "s3sinks": "/apis/s3sink.dev/v1alpha1",
+    "serviceaccounts": "/api/v1",
+}
+"""Where the API server has the kinds that tests wait for."""
 LEFT_BEHIND = "s3sinks,configmaps,serviceaccounts,roles,rolebindings,deployments,replicasets,cronjobs,jobs,pods"
 _ALWAYS_THERE = {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
@@ -43,17 +54,14 @@ class Namespace:
 
     def get(self, kind: str, name: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "--output", "json"))
-        except ClusterFailed as error:
-            if "NotFound" in str(error) or "not found" in str(error):
+            return self._api.get(f"{self._path(f'{kind}s')}/{name}")
+        except Refused as refused:
+            if refused.code == 404:
                 return None
             raise
-        return found
 
     def objects(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        answer = self.kubectl("get", kind, "--selector", selector, "--output", "json")
-        found: list[dict[str, Any]] = json.loads(answer)["items"]
-        return found
+        return self._api.list(self._path(kind), labelSelector=selector)
 
     def status(self, sink: str) -> dict[str, Any]:
         return dict((self.get("s3sink", sink) or {}).get("status", {}))
@@ -97,3 +105,18 @@ class Namespace:
     def left_behind(self) -> list[str]:
         names = self.kubectl("get", LEFT_BEHIND, "--output", "name").split()
         return [name for name in names if name not in _ALWAYS_THERE]
+
+    @property
+    def _api(self) -> Client:
+        """For what is asked again and again: a kubectl each time would cost more than what is waited for."""
+        kubeconfig = self.cluster.kubeconfig
+        return _client(kubeconfig, kubeconfig.stat().st_mtime_ns)
+
+    def _path(self, kinds: str) -> str:
+        return f"{_GROUPS[kinds]}/namespaces/{self.name}/{kinds}"
+
+
+@cache
+def _client(kubeconfig: Path, written: int) -> Client:
+    """A cluster that was brought up again has other certificates, and has written its file anew."""
+    return Client.of(kubeconfig)
