@@ -91,6 +91,7 @@ def kubelet(folder: Path, socket: Path, ca: Path, certificate: Path, key: Path) 
         "imageMinimumGCAge": "24000h",
         # Tests wait for pods: look at once, not every few seconds.
         "nodeStatusUpdateFrequency": "5s",
+        "syncFrequency": "10s",
     }
 
 
