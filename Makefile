@@ -27,9 +27,9 @@ test: setup ## Check and test everything, against a real broker, S3 server and A
 	@$(MAKE) --no-print-directory --jobs 2 lint programs
 	@$(PY) -m pytest -n $(WORKERS) --durations=20
 
-e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about half an hour)
+e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about 20 minutes)
 	@$(PY) -m e2e.cluster build >/dev/null
-	@$(PY) -m pytest e2e/chain
+	@$(PY) -m e2e.chain
 
 bench: setup ## Measure speed and memory beside the limit of Spark and Kafka (BENCH=--help shows options)
 	@$(PY) -m benchmarks $(BENCH)

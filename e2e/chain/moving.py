@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from e2e.chain.sinks import until
 from e2e.chain.world import SINK, World, executors
 
-MODES = pytest.mark.parametrize("mode", ["Local", "Cluster"])
+MODES = ("Local", "Cluster")
 
 
 def move_every_record_once(world: World, mode: str) -> None:

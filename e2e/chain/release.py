@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.chain.sinks import Namespace, until
+from e2e.chain.sinks import DEFINITION, Namespace, until
 from e2e.cluster import Cluster
 from e2e.parts.helm import CHART, NAMESPACE, RELEASE, helm
 
+STANDING = "S3SINK_CHAIN_IMAGE"
+"""Environment: the operator stands with this image. Whoever set it takes it away when all tests are over."""
 _CLUSTER_WIDE = "clusterroles,clusterrolebindings"
 _OWNER = "meta.helm.sh/release-namespace"
 
@@ -30,6 +32,22 @@ def values(reference: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def standing(cluster: Cluster, reference: str) -> Iterator[Release]:
+    """The operator for the whole cluster, with this image."""
+    release = Release(cluster)
+    if release.there:
+        # It may look after other people's sinks: it gets this image, and stays.
+        print(release.upgrade(values(reference)))
+        yield release
+        return
+    print(release.install(values(reference)))
+    yield release
+    cluster.kubectl("delete", "s3sinks", "--all", "--all-namespaces", "--timeout=120s")
+    release.remove()
+    cluster.kubectl("delete", "customresourcedefinition", DEFINITION, "--timeout=120s")
+
+
 @dataclass(frozen=True)
 class Release:
     cluster: Cluster
@@ -41,8 +59,7 @@ class Release:
 
     @property
     def there(self) -> bool:
-        config = ("--kubeconfig", str(self.cluster.kubeconfig))
-        found = helm("list", "--all", "--output", "json", "--namespace", self.namespace, *config)
+        found = helm("list", "--all", "--output", "json", *self._place)
         return any(one["name"] == RELEASE for one in json.loads(found))
 
     def install(self, values: Mapping[str, Any], chart: Path = CHART) -> str:
@@ -85,5 +102,8 @@ class Release:
             self.home.kubectl("rollout", "status", f"deployment/{RELEASE}", "--timeout=120s")
 
     def _helm(self, verb: str, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
-        place = ("--namespace", self.namespace, "--kubeconfig", str(self.cluster.kubeconfig))
-        return helm(verb, RELEASE, *arguments, *place, values=values)
+        return helm(verb, RELEASE, *arguments, *self._place, values=values)
+
+    @property
+    def _place(self) -> tuple[str, ...]:
+        return "--namespace", self.namespace, "--kubeconfig", str(self.cluster.kubeconfig)

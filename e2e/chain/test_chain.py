@@ -11,7 +11,7 @@ from e2e.chain.world import PARTITIONS, SINK, World
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
 
-@MODES
+@pytest.mark.parametrize("mode", MODES)
 def test_applied_it_moves_every_record_once_and_says_so(world: World, mode: str) -> None:
     move_every_record_once(world, mode)
 

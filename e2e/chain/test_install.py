@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -19,18 +20,23 @@ def test_its_own_test_passes(plant: Plant) -> None:
     assert not plant.release.home.get("pod", "s3sink-operator-test")
 
 
-@MODES
-def test_an_operator_for_one_namespace_moves_every_record_and_leaves_nothing(world: World, mode: str) -> None:
+@pytest.mark.alone
+def test_operators_for_one_namespace_each_move_every_record_and_leave_nothing(world: World, neighbour: World) -> None:
+    """Two at once, one with a driver alone, the other with executors, too."""
+    with world.plant.release.away(), ThreadPoolExecutor() as pool:
+        list(pool.map(_by_an_operator_of_its_own, (world, neighbour), MODES))
+
+
+def _by_an_operator_of_its_own(world: World, mode: str) -> None:
     world.plant = replace(world.plant, cluster_id=CLUSTER)
     here = world.namespace.name
     release = Release(world.plant.cluster, f"{here}-operator")
     only = {"watch": {"namespaces": [here]}, "clusterId": CLUSTER, "crds": {"install": False}}
-    with world.plant.release.away():
-        release.install(values(world.plant.image) | only)
-        assert "Phase:          Succeeded" in release.test()
-        move_every_record_once(world, mode)
-        account = f"system:serviceaccount:{release.namespace}:s3sink-operator"
-        may = world.plant.cluster.kubectl("auth", "can-i", "--list", f"--as={account}", "--namespace=default")
-        assert "s3sinks" not in may
-        release.remove()
-        assert not world.namespace.kubectl("get", "roles,rolebindings", "--output", "name").split()
+    release.install(values(world.plant.image) | only)
+    assert "Phase:          Succeeded" in release.test()
+    move_every_record_once(world, mode)
+    account = f"system:serviceaccount:{release.namespace}:s3sink-operator"
+    may = world.plant.cluster.kubectl("auth", "can-i", "--list", f"--as={account}", "--namespace=default")
+    assert "s3sinks" not in may
+    release.remove()
+    assert not world.namespace.kubectl("get", "roles,rolebindings", "--output", "name").split()

@@ -21,7 +21,7 @@ from tests.charts.promtool import groups
 from tests.charts.test_alerts import rules_of, scrape_configuration
 from tests.charts.test_dashboard import DASHBOARD, queries
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 RULES = groups(
     {
         "alerts": {

@@ -15,7 +15,7 @@ from e2e.chain.sinks import DEFINITION, until
 from e2e.chain.world import SINK, Plant, World
 from e2e.released import Published, published
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alone, pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 CRD = Path(__file__).parents[2] / "crds" / "s3sinks.s3sink.dev.yaml"
 COLUMNS = {"type": "Parquet", "compression": {"codec": "Zstd"}}
 

@@ -162,6 +162,20 @@ class World:
             self.plant.proxy.remove(rule)
             release.set()
 
+    def flow(self, records: int, *, instances: int = 0) -> None:
+        """In good health, with so many executors, and with records that the next flush takes."""
+        if self.produced == 0:
+            self.apply(spark=executors(instances=instances) if instances else {})
+        self.namespace.until_ready(SINK, 180)
+        self.settle()
+        until("executors", lambda: len(self.executors()) == instances, 120)
+        self.produce(records)
+
+    def executors(self) -> dict[str, str]:
+        """Those that run, with their uids."""
+        pods = self.namespace.pods(SINK, "executor")
+        return {p["metadata"]["name"]: p["metadata"]["uid"] for p in pods if p["status"]["phase"] == "Running"}
+
     def driver(self) -> dict[str, Any]:
         (found,) = until("one driver", lambda: self.namespace.pods(SINK), 120)
         return dict(found)

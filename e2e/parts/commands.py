@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +25,7 @@ from e2e.parts.processes import PartFailed
 class Commands:
     def __init__(self, log: Path, **environment: str) -> None:
         self._log, self._environment = log, environment
+        self._turn = Lock()
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as errors:
@@ -50,14 +52,15 @@ class Commands:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        before = self._log.stat().st_size
-        try:
-            print(json.dumps([arguments, environment]), file=self._process.stdin, flush=True)
-            code, said = json.loads(self._process.stdout.readline() or '["no", ""]')
-        except BaseException:
-            # Of a test that took too long, say: the next one must not get the answer that comes now.
-            self._process.kill()
-            raise
+        with self._turn:
+            before = self._log.stat().st_size
+            try:
+                print(json.dumps([arguments, environment]), file=self._process.stdin, flush=True)
+                code, said = json.loads(self._process.stdout.readline() or '["no", ""]')
+            except BaseException:
+                # Of a test that took too long, say: the next one must not get the answer that comes now.
+                self._process.kill()
+                raise
         if code != 0:
             log = self._log.read_bytes()[before:].decode(errors="replace")
             raise PartFailed(f"s3sink {' '.join(arguments)} ended with {code} code:\n{said}{log}")
