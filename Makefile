@@ -12,7 +12,7 @@ help: ## List every command
 setup: ## Make this machine ready for everything below (quick when it is)
 	@e2e/bootstrap.sh all
 	@# Fetching waits for the network, building for the cores: side by side.
-	@$(MAKE) --no-print-directory --jobs 2 part-s3 part-jars part-helm part-kubeconform
+	@MAKEFLAGS= $(MAKE) --no-print-directory --jobs 2 part-s3 part-jars part-helm part-kubeconform
 
 # Progress lines come from the modules themselves, and only when there is something to fetch or build.
 part-%:

@@ -55,6 +55,11 @@ class Spill:
         return sum(list(self._sizes.values()))
 
     @property
+    def filling(self) -> bool:
+        """Whether it is worth some work to need less of it."""
+        return self.used >= self.place.limit // 8
+
+    @property
     def crowded(self) -> bool:
         """Whether it is time to finish objects rather than to go on filling them."""
         return self.used >= self.place.limit // 2

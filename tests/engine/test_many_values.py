@@ -333,5 +333,22 @@ def test_staged_rows_come_back_by_group_in_the_order_of_their_offsets(
     assert found == {key: [(o, str(o)) for o in range(12) if groups[o % 6] == code] for code, key in enumerate(keys)}
 
 
+def test_rows_are_packed_once_the_spill_folder_fills(tmp_path: Path) -> None:
+    """A few runs are written as they are, which takes a third of the time; many would need twice the room."""
+    spill = Spill(SpillPlace(str(tmp_path), 8 * 50_000))
+    stage = Stage(spill, 1)
+    keys, texts = [("v=0",), ("v=1",)], ["the same again " * 10] * 500
+    for start in (0, 500):
+        rows = pa.RecordBatch.from_pydict({"text": texts})
+        stage.add(rows, pa.array(range(start, start + 500), pa.int64()), keys, pa.array([0, 1] * 250, pa.int32()))
+    plain, packed = spill._sizes.values()
+    assert packed < plain / 4
+    assert [o for _, pieces in stage.drain() for piece in pieces for o, _ in pairs(piece)] == [
+        *range(0, 1000, 2),
+        *range(1, 1000, 2),
+    ]
+    spill.close()
+
+
 def pairs(piece: Piece) -> list[tuple[int, str]]:
     return list(zip(piece.offsets.to_pylist(), piece.rows["text"].to_pylist(), strict=True))

@@ -237,22 +237,45 @@ def test_gc_spares_what_a_reset_will_publish_first_and_finds_what_an_earlier_gen
     assert len(world.objects()) == 2
 
 
-def test_objects_of_one_record_that_were_never_committed_before_a_reset_are_no_riddle(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They show at once, and the generation that they belong to is over: a flush that commits them never comes."""
-    world.kafka.create_topic(world.topic)
-    world.produce([1, 2])
-    one_each = {"format": {"type": "Bytes"}, "source": {"value": {"format": "Bytes"}}}
-    world.drain(**one_each)
-    world.produce([3])
+ONE_EACH: dict[str, Any] = {"format": {"type": "Bytes"}, "source": {"value": {"format": "Bytes"}}}
+"""Objects of one record show at once, before their flush is committed."""
+
+
+def puts_and_does_not_commit(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("s3sink_job.engine.books.Books.commit", lambda *_: None)
         patch.setattr(Driver, "_publish", lambda *_: None)
-        world.driver(**one_each).step()
+        driver.step()
+
+
+def test_a_proof_during_which_a_reset_begins_to_write_takes_nothing_for_foreign(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([1, 2])
+    driver = world.drain(**ONE_EACH)
+    state = ".s3sink/default/sink/state.json"
+    before = world.content(state)
+    puts_and_does_not_commit(world.driver(reset=EARLIEST, **ONE_EACH), monkeypatch)
+    # As verify has read it, a moment earlier.
+    world.client().put_object(Bucket=world.bucket, Key=state, Body=before)
+
+    report = world.verify(driver)
+    assert (report.ok, report.pending, report.unlisted, len(world.objects())) == (True, 2, 0, 4)
+
+
+def test_objects_of_one_record_that_were_never_committed_before_a_reset_are_no_riddle(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generation that they belong to is over: a flush that commits them never comes."""
+    world.kafka.create_topic(world.topic)
+    world.produce([1, 2])
+    world.drain(**ONE_EACH)
+    world.produce([3])
+    puts_and_does_not_commit(world.driver(**ONE_EACH), monkeypatch)
     assert len(world.objects()) == 3
 
-    driver = world.drain(reset=EARLIEST, **one_each)
+    driver = world.drain(reset=EARLIEST, **ONE_EACH)
 
     report = world.verify(driver)
     assert (report.ok, report.pending, report.unlisted, len(world.objects())) == (True, 1, 0, 6)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from s3sink_job.errors import FencedError, S3SinkError
+from s3sink_job.errors import FencedError, FinalError, S3SinkError
 from s3sink_job.flush.manifest import GapReason
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
 from tests.protocol.store import Stored
@@ -178,7 +178,7 @@ def test_a_topic_that_is_away_during_a_reset_is_read_from_its_beginning_when_it_
     log.append(RECORDS, hole=0, bad=False)
     prove(world)
     logs, world.kafka.logs = world.kafka.logs, {}
-    world.reset = Reset("again", "Latest")
+    world.reset = Reset("again")
     driver = ModelDriver(world, Direct("second"))
     driver.step()
     assert driver.problems["t", 0].reason == "TopicMissing"
@@ -189,6 +189,25 @@ def test_a_topic_that_is_away_during_a_reset_is_read_from_its_beginning_when_it_
 
     topic = world.watchdog.history[-1].topics["t"]
     assert (topic.generation, topic.partitions[0].start) == (2, 0)
+
+
+def test_a_reset_to_the_end_waits_for_a_topic_that_is_away(world: World) -> None:
+    """It would begin at its earliest offset later on, which is not what was asked for."""
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    prove(world)
+    logs, world.kafka.logs = world.kafka.logs, {}
+    world.reset = Reset("again", "Latest")
+    driver = ModelDriver(world, Direct("second"))
+    with pytest.raises(FinalError, match="t, and the reset to Latest waits for it") as caught:
+        driver.step()
+    assert caught.value.reason == "TopicMissing"
+    assert world.watchdog.history[-1].resets == ()
+    world.kafka.logs = logs
+
+    prove(world, driver)
+
+    topic = world.watchdog.history[-1].topics["t"]
+    assert (topic.generation, topic.partitions[0].start) == (2, RECORDS)
 
 
 def test_a_run_once_with_a_reset_drains_what_the_reset_asks_for(world: World) -> None:

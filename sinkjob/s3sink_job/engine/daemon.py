@@ -19,8 +19,10 @@ from pyspark.daemon import manager
 NEEDED = ("s3sink_job.engine.compare", "s3sink_job.engine.write")
 # Of glibc's malloc.h. Batches of a few MB come and go all the time: by default each is mapped and given back, and the
 # kernel clears its pages anew, which took a fifth of a worker's time.
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 KEPT, LARGEST = 64 * 2**20, 32 * 2**20
+ARENAS = 2
+"""Places that threads take memory from. Each keeps what was freed there, and there are eight threads that send."""
 
 
 def keep_memory() -> None:
@@ -28,6 +30,7 @@ def keep_memory() -> None:
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(M_MMAP_THRESHOLD, LARGEST)
         mallopt(M_TRIM_THRESHOLD, KEPT)
+        mallopt(M_ARENA_MAX, ARENAS)
 
 
 class _NoPandas(MetaPathFinder):

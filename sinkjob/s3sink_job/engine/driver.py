@@ -54,7 +54,7 @@ from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
-from s3sink_job.spec import FromTimestamp, Reset, Retries, S3Sink
+from s3sink_job.spec import FromEarliest, FromTimestamp, Reset, Retries, S3Sink
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from s3sink_job.stores.probe import probe
@@ -221,10 +221,11 @@ class Driver:
         first, reset = not books.state.contacted, due_reset(self.spec.reset, books.state)
         if not topics and self.spec.ends:
             raise FinalError(self._topics.none_matches, reason="NoTopicMatches")
-        if first and len(known) < len(topics):
+        if len(known) < len(topics) and (first or self._waits_for_all(reset)):
             missing = ", ".join(sorted(set(topics) - set(known)))
+            waits = f", and the reset to {in_words(reset.to)} waits for it" if reset else ""
             raise FinalError(
-                f"spec.source.topics: no such topic on {self.spec.source.bootstrap_servers}: {missing}",
+                f"spec.source.topics: no such topic on {self.spec.source.bootstrap_servers}: {missing}{waits}",
                 reason="TopicMissing",
             )
         partitions = [(name, p) for name, topic in known.items() for p in topic.partitions]
@@ -243,6 +244,10 @@ class Driver:
         gone = self._topics.gone
         contact = follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock(), gone=gone)
         return replace(contact, notes=(*notes, *contact.notes))
+
+    def _waits_for_all(self, reset: Reset | None) -> bool:
+        """One that is listed and missing would begin at its earliest offset once it is there, whatever is asked for."""
+        return reset is not None and bool(self.spec.source.topics) and not isinstance(reset.to, FromEarliest)
 
     def _begin(
         self, books: Books, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets], reset: Reset | None

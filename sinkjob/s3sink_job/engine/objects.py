@@ -7,7 +7,7 @@ much; and once a slice has more than a few groups, its rows are staged and writt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -212,24 +212,27 @@ class Objects:
             raise
         for path in texts:
             self.as_text(path)
-        self.done.extend(self._sending.begin(lambda: self._sent(current), current.upload.left))
-
-    def _sent(self, current: OpenObject) -> ObjectEntry:
-        upload_id, etags = current.upload.finish()
-        return ObjectEntry(
-            key=current.upload.key,
-            upload_id=upload_id,
-            etags=etags,
+        upload = current.upload
+        entry = ObjectEntry(
+            key=upload.key,
+            upload_id="",
+            etags=(),
             topic=self.slice.topic,
             generation=self.slice.generation,
             partition=self.slice.partition,
             first=current.first,
             last=current.last,
             rows=current.rows,
-            bytes=current.upload.size,
+            bytes=upload.size,
             group=current.group,
             bucket=self.task.other_bucket,
         )
+        self.done.extend(self._sending.begin(lambda: _sent(upload, entry), upload.left))
+
+
+def _sent(upload: Upload, entry: ObjectEntry) -> ObjectEntry:
+    upload_id, etags = upload.finish()
+    return replace(entry, upload_id=upload_id, etags=etags)
 
 
 def _by_group(

@@ -23,6 +23,8 @@ OFFSET = "s3sink.offset"
 """The last column of staged rows. A value may have one of that name too: it is found by its place."""
 MOST_STAGED = 48 * 2**20
 """Bytes of rows in memory. To put them in order takes as much again for a moment."""
+PLAIN, PACKED = pa.ipc.IpcWriteOptions(), pa.ipc.IpcWriteOptions(compression="lz4")
+"""To pack rows takes three times as long as to write them: only where the folder fills."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,12 @@ class Stage:
         rows, bounds = self._sorted()
         if rows is None:
             return
+        options = PACKED if self.spill.filling else PLAIN
         run = Run(self.spill.new_file(), {code: number for number, code in enumerate(bounds)})
         # Listed first: whatever fails from here on, the file is known.
         self._runs.append(run)
         with self.spill.writing(), pa.OSFile(str(run.path), "wb") as file:
-            with pa.ipc.new_file(file, rows.schema) as writer:
+            with pa.ipc.new_file(file, rows.schema, options=options) as writer:
                 for start, count in bounds.values():
                     writer.write_batch(rows.slice(start, count))
             size = file.tell()

@@ -231,15 +231,20 @@ def _check_objects(
 
 
 def _to_come(state: State, history: History, record: str) -> bool:
-    """Whether a record, by its name, is still to be committed, or was when its generation ended."""
+    """Whether a record, by its name, is still to be committed, or was when its generation ended.
+
+    A driver that goes on meanwhile may have begun the next generation.
+    """
     if not record:
         return False
     topic, generation, partition, offset = record_parts(record)
     place = (topic, generation, partition)
     if known := _current(state).get(place):
         return offset >= known[1]
-    ended = topic in state.topics and generation < state.topics[topic].generation
-    return ended and offset >= max((part.end for part in history.slices.get(place, ())), default=0)
+    current = state.topics[topic].generation if topic in state.topics else 0
+    if generation > current:
+        return True
+    return generation < current and offset >= max((part.end for part in history.slices.get(place, ())), default=0)
 
 
 def _beside(bucket: Bucket, listed: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:

@@ -139,10 +139,12 @@ class ParquetObject:
                 break
             except Inexact as error:
                 record = self._pending.as_text(record, error)
-        tables = (exactly([rows], record) for rows in self._groups())
+        tables: Iterator[pa.Table] = (exactly([rows], record) for rows in self._groups())
         first = next(tables)
         with self._open(first, sink_file(self._sink)) as writer:
-            for table in chain([first], tables):
+            tables = chain([first], tables)
+            del first
+            for table in tables:
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def _groups(self) -> Iterator[pa.RecordBatch]:

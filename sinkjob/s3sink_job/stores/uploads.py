@@ -92,9 +92,11 @@ class Upload:
             )
         with memoryview(last) as view:
             body = b"".join((*whole, view[:cut]))
-        self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
         self._keep([memoryview(last)[cut:]] if cut < len(last) else [])
         self._forget_file()
+        # Not held twice while it is on its way.
+        del pieces, whole, last
+        self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
 
     def _keep(self, pieces: list[bytes | memoryview]) -> None:
         self._pieces, self.held = pieces, sum(map(len, pieces))
