@@ -63,11 +63,13 @@ generate: setup ## Write every file anew that is made from others: definition, c
 	@$(PY) -m charts.generate
 	@$(PY) -m e2e.gitops
 
-lock: ## Choose versions anew and write requirements.lock
+lock: ## Choose versions anew and write requirements.lock, and go.mod and go.sum of the part of Argo CD
 	@env -u PIP_FIND_LINKS -u UV_FIND_LINKS UV_CUSTOM_COMPILE_COMMAND="make lock" \
 	  "$$(e2e/bootstrap.sh uv)" pip compile --quiet --universal --generate-hashes --all-extras --upgrade \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-emit-build-options \
 	  --output-file requirements.lock pyproject.toml
+	@$(MAKE) --no-print-directory setup
+	@$(PY) -m e2e.gitops.lock
 
 clean: ## Remove what was made here (the cache of downloaded parts stays)
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse

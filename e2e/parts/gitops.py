@@ -24,17 +24,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from e2e.parts.cache import build_once
-from e2e.parts.go import QUICKLY, go_program, required_by
+from e2e.parts.go import QUICKLY, go_program
 from e2e.parts.processes import PartFailed
 from e2e.parts.versions import version
 
 NAMESPACE = "argocd"
 MANAGER = "argocd-controller"
-_SOURCE = Path(__file__).parents[1] / "gitops" / "main.go"
+SOURCE = Path(__file__).parents[1] / "gitops" / "main.go"
 _APPLICATIONS = "application-crd.yaml"
-_MODULE, _ENGINE = "github.com/argoproj/argo-cd/v3", "github.com/argoproj/argo-cd/gitops-engine"
-_NEWER = {"golang.org/x/oauth2"}
-"""What Argo CD needs in a newer version than Kubernetes does."""
+MODULE = "github.com/argoproj/argo-cd/v3"
 Document = dict[str, Any]
 
 
@@ -135,8 +133,7 @@ class ArgoCD:
 
 def argocd_dir() -> Path:
     """The program that answers, as `argocd`, and the definition of Applications."""
-    linked = f"{version('argocd', 'engine')} {version('kubernetes', 'version')} but for {sorted(_NEWER)}"
-    digest = hashlib.sha256(_SOURCE.read_bytes() + linked.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (SOURCE, *locked_files()))).hexdigest()[:8]
     return build_once(f"argocd-{version('argocd', 'version')}-{digest}", _build)
 
 
@@ -145,54 +142,27 @@ def applications() -> Path:
     return argocd_dir() / _APPLICATIONS
 
 
+def locked_files() -> tuple[Path, Path]:
+    """The versions of all that it is built with, and their hashes (`e2e.gitops.lock`)."""
+    return SOURCE.with_name("go.mod"), SOURCE.with_name("go.sum")
+
+
 def _build(folder: Path) -> None:
     release = version("argocd", "version")
     print(f"• building a part of Argo CD {release} with Go: some minutes, once", file=sys.stderr, flush=True)
     source = folder / "source"
     source.mkdir()
-    shutil.copy(_SOURCE, source)
-    (source / "go.mod").write_text("\n".join(_module(release)) + "\n")
-    _go(["build", *QUICKLY, "-ldflags", "-s -w", "-o", str(folder / "argocd"), "."], source)
+    for file in (SOURCE, *locked_files()):
+        shutil.copy(file, source)
+    go(["build", *QUICKLY, "-ldflags", "-s -w", "-o", str(folder / "argocd"), "."], source)
+    # Of a package: about a module Go would ask for the requirements of all others.
+    sources = go(["list", "-f", "{{.Module.Dir}}", f"{MODULE}/common"], source).strip()
+    shutil.copy(Path(sources, "manifests", "crds", _APPLICATIONS), folder)
     shutil.rmtree(source)
-    shutil.copy(Path(_downloaded(release)["Dir"], "manifests", "crds", _APPLICATIONS), folder)
 
 
-def _module(release: str) -> list[str]:
-    """A go.mod that requires what Argo CD's own does, which Go does not look at in what it imports.
-
-    The libraries of Kubernetes, and those that they need, are those of the test cluster: they are compiled already, and
-    would be once more, all of them, if but one at their bottom were of another version.
-    """
-    module: dict[str, Any] = json.loads(_go(["mod", "edit", "-json", _downloaded(release)["GoMod"]], Path("/")))
-    kubernetes = version("kubernetes", "version")
-    published = "v0." + kubernetes.partition(".")[2]
-    lines = ["module s3sink.test/argocd", f"go {module['Go']}", f"require {_MODULE} v{release}"]
-    lines += [f"require {required['Path']} {required['Version']}" for required in module["Require"]]
-    lines += [f"replace k8s.io/kubernetes => k8s.io/kubernetes v{kubernetes}"]
-    for replaced in module["Replace"]:
-        old, new = replaced["Old"]["Path"], replaced["New"]
-        if old == _ENGINE:
-            # In Argo CD's own tree it is a folder; it is published under versions of its own.
-            new = {"Path": _ENGINE, "Version": version("argocd", "engine")}
-        elif old.startswith("k8s.io/") and new["Version"].startswith("v0."):
-            new = {"Path": old, "Version": published}
-        if old != "k8s.io/kubernetes":
-            lines.append(f"replace {old} => {new['Path']} {new['Version']}")
-    done = {replaced["Old"]["Path"] for replaced in module["Replace"]} | _NEWER
-    for path, found in required_by(f"k8s.io/kubernetes@v{kubernetes}").items():
-        # The tree's own libraries have no version there.
-        if path not in done and found != "v0.0.0":
-            lines.append(f"replace {path} => {path} {found}")
-    return lines
-
-
-def _downloaded(release: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads(_go(["mod", "download", "-json", f"{_MODULE}@v{release}"], Path("/")))
-    return found
-
-
-def _go(arguments: Sequence[str], folder: Path) -> str:
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false"}
+def go(arguments: Sequence[str], folder: Path, modules: str = "readonly") -> str:
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-mod={modules} -buildvcs=false"}
     command = [go_program(), *arguments]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
