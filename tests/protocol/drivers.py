@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3sink_job.engine import driver, held, publish, write
+from s3sink_job.engine import driver, held, publish, sending, write
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.job import JobFailed
 from s3sink_job.engine.write import SliceResult, WriteTask, result_from_json
@@ -174,6 +175,24 @@ def model_bucket(destination: Destination, secrets: Secrets, retrying: Retrying)
     return Bucket(BUCKETS[secrets.folder], destination.bucket, at_once)  # type: ignore[arg-type]
 
 
+class AtOnce:
+    """The threads of `sending` without threads, likewise."""
+
+    def __init__(self, workers: int) -> None:
+        return
+
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(call())
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def shutdown(self) -> None:
+        return
+
+
 class OneByOne:
     """The pool of `publish` without its threads, so that one choice after another decides."""
 
@@ -210,6 +229,7 @@ def model_parts(world: World) -> Iterator[None]:
         patch.setattr(driver, "backoff", lambda retries, attempts: 1.0)
         patch.setattr(held, "holding", lambda admin, partitions: [])
         patch.setattr(publish, "ThreadPool", OneByOne)
+        patch.setattr(sending, "ThreadPoolExecutor", AtOnce)
         patch.setattr(logs.log, "disabled", True)
         yield
     BUCKETS.clear()
