@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,7 +18,7 @@ from s3sink_job.encoding import Encoding
 from s3sink_job.engine import objects as module
 from s3sink_job.engine import writing
 from s3sink_job.engine.objects import Objects
-from s3sink_job.engine.stage import Piece, Stage
+from s3sink_job.engine.stage import Piece, Stage, _order
 from s3sink_job.engine.writing import Writing
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.layout import Item, Layout
@@ -331,6 +332,14 @@ def test_staged_rows_come_back_by_group_in_the_order_of_their_offsets(
     found = {key: [pair for piece in pieces for pair in pairs(piece)] for key, pieces in stage.drain()}
     spill.close()
     assert found == {key: [(o, str(o)) for o in range(12) if groups[o % 6] == code] for code, key in enumerate(keys)}
+
+
+@pytest.mark.parametrize("groups", [3, 2**16, 2**16 + 500])
+def test_rows_are_put_in_the_order_of_their_groups_however_many_there_are(groups: int) -> None:
+    """Up to 65,536 are counted, not compared: one more must not be taken for the first."""
+    codes = np.random.default_rng(7).integers(0, groups, 100_000)
+    codes[:2] = groups - 1, 0
+    assert _order(codes).tolist() == sorted(range(len(codes)), key=lambda row: codes[row])
 
 
 def test_rows_are_packed_once_the_spill_folder_fills(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ SINK_TAG = "s3sink-sink"
 RECORD_TAG, VALUE_TAG = "s3sink-record", "s3sink-value"
 """Which record an object of a single one holds, and the SHA-256 of its value."""
 PARALLEL = 8
+"""Requests that a driver, or a task, has under way at a time."""
 
 
 def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[ObjectEntry]:

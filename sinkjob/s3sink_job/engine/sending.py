@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from s3sink_job.engine.publish import PARALLEL
 from s3sink_job.flush.manifest import ObjectEntry
 
-PARALLEL = 8
 MOST_SENDING = 32 * 2**20
 """Bytes that are on their way together; an object that has more goes alone."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.engine.publish import FLUSH_TAG, RECORD_TAG, SINK_TAG, VALUE_TAG, key_taken
+from s3sink_job.engine.publish import FLUSH_TAG, PARALLEL, RECORD_TAG, SINK_TAG, VALUE_TAG, key_taken
 from s3sink_job.errors import TransientError
 from s3sink_job.flush.keys import At, constant_folder, object_key
 from s3sink_job.flush.manifest import ObjectEntry, Slice, record_name
@@ -27,7 +27,6 @@ from s3sink_job.stores.bucket import Bucket, Found, PreconditionFailed
 if TYPE_CHECKING:
     from s3sink_job.engine.write import WriteTask
 
-PARALLEL = 8
 Record = tuple[int, bytes, tuple[str, ...]]
 """Offset, value and group."""
 
