@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from s3sink_job.cli.app import app
 from s3sink_job.encoding import CODEC_EXTENSIONS, CONTENT_TYPES, EXTENSIONS, encoding_from_doc
 from s3sink_job.flush.manifest import manifest_from_json
-from s3sink_job.flush.state import state_from_json
+from s3sink_job.flush.statefile import state_from_json
 from s3sink_job.formats.compression import DEFAULTS
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics

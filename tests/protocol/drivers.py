@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from s3sink_job.engine import driver, held, publish, sending, write
+from s3sink_job.engine import driver, held, holds, publish, sending, write
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.job import JobFailed
 from s3sink_job.engine.write import SliceResult, WriteTask, result_from_json
@@ -24,13 +24,14 @@ from s3sink_job.flush.cut import Limits
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.plan import Offsets, TopicPartition
 from s3sink_job.flush.state import State
+from s3sink_job.flush.truncation import Validated
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination, S3Sink, parse
 from s3sink_job.stores.bucket import Bucket, Retrying
 from tests.protocol.store import ModelClient
-from tests.protocol.world import Line, Process, Reset, Scheduled, World
+from tests.protocol.world import Applied, Line, Process, Reset, Scheduled, World
 
 TOPIC = "t"
 RECORDS = 3
@@ -43,7 +44,7 @@ BATCH = 2
 
 
 @cache
-def sink(delivery: str, request_retries: int, run: str, reset: Reset | None) -> S3Sink:
+def sink(delivery: str, request_retries: int, run: str, reset: Reset | None, generation: int) -> S3Sink:
     to = {} if reset is None else {"position": reset.position}
     if to.get("position") == "Timestamp":
         to["timestamp"] = "2026-01-01"
@@ -51,7 +52,12 @@ def sink(delivery: str, request_retries: int, run: str, reset: Reset | None) -> 
         {
             "apiVersion": "s3sink.dev/v1alpha1",
             "kind": "S3Sink",
-            "metadata": {"name": "model"},
+            "metadata": {
+                "name": "model",
+                "uid": "u",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "generation": generation,
+            },
             "spec": {
                 "source": {
                     "bootstrapServers": "model:9092",
@@ -91,6 +97,17 @@ class ModelAdmin:
     def offsets_at(self, partitions: Iterable[TopicPartition], milliseconds: int) -> dict[TopicPartition, int | None]:
         wanted = list(partitions)
         return self._world.look(self._line, "offsets at a time", lambda: self._world.kafka.offsets_at(wanted))
+
+    def leader_epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        wanted = list(partitions)
+        return self._world.look(self._line, "leader epochs", lambda: self._world.kafka.leader_epochs(wanted))
+
+    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
+        asked = dict(offsets)
+        return self._world.look(self._line, "validate", lambda: self._world.kafka.validate(asked))
+
+    def compacted(self, topics: Iterable[str]) -> set[str]:
+        return set()
 
     def matches(self, pattern: str, name: str) -> bool:
         return bool(re.fullmatch(pattern, name))
@@ -133,7 +150,7 @@ class ModelWriting(Writing):
             at = max(found) + 1
 
     def _records(self, part: Slice, at: int) -> dict[int, bytes]:
-        log = self.world.kafka.logs[part.partition]
+        log = self.world.kafka.led()[part.partition]
         if at < log.earliest or part.end > log.stable:
             raise JobFailed(f"{part} is out of range")
         ahead = {offset: value for offset, value in log.records.items() if at <= offset < part.end}
@@ -145,10 +162,18 @@ class ModelDriver(Driver):
 
     writing: type[ModelWriting] = ModelWriting
 
-    def __init__(self, world: World, line: Line, request_retries: int = 0, run: str = "Continuous") -> None:
+    def __init__(
+        self,
+        world: World,
+        line: Line,
+        request_retries: int = 0,
+        run: str = "Continuous",
+        manifest: Applied | None = None,
+    ) -> None:
         delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
+        manifest = manifest or world.applied
         super().__init__(
-            sink(delivery, request_retries, run, world.reset),
+            sink(delivery, request_retries, run, manifest.reset, manifest.generation),
             Secrets(line.name),
             None,
             REPORTER,
@@ -160,6 +185,7 @@ class ModelDriver(Driver):
         self.limits = LIMITS
         self._writing = self.writing(**vars(self._writing))
         self._writing.world, self._writing.line = world, line
+        self._repairs.writing = self._writing
         BUCKETS[line.name] = ModelClient(world.store, lambda *request: world.request(line, *request))
 
     def _kafka(self) -> Any:
@@ -222,29 +248,33 @@ class OneByOne:
 def model_parts(world: World) -> Iterator[None]:
     """Puts the model where the driver and its tasks would open a bucket."""
     fault = None if world.conditional else "the model ignores conditions"
+    before = dict(BUCKETS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "open_bucket", model_bucket)
         patch.setattr(write, "open_bucket", model_bucket)
         patch.setattr(driver, "probe", lambda bucket, folder: fault)
-        patch.setattr(driver, "backoff", lambda retries, attempts: 1.0)
+        patch.setattr(holds, "backoff", lambda retries, attempts: 1.0)
         patch.setattr(held, "holding", lambda admin, partitions: [])
         patch.setattr(publish, "ThreadPool", OneByOne)
         patch.setattr(sending, "ThreadPoolExecutor", AtOnce)
         patch.setattr(logs.log, "disabled", True)
         yield
     BUCKETS.clear()
+    BUCKETS.update(before)
 
 
-def run_driver(world: World, process: Process, request_retries: int) -> None:
+def run_driver(world: World, process: Process, request_retries: int, manifest: Applied) -> None:
     """As `engine.loop.Loop`: a fenced driver ends, after any other error the next step starts afresh."""
     line = Scheduled(process)
-    running = ModelDriver(world, line, request_retries)
+    running = ModelDriver(world, line, request_retries, manifest=manifest)
     while True:
+        process.well = False
         try:
             running.step()
+            process.well, process.writer = True, running.books.ledger.writer
         except FencedError:
             world.note(f"{process.name}: fenced")
             return
         except S3SinkError as error:
-            world.note(f"{process.name}: {type(error).__name__}")
+            world.note(f"{process.name}: {error.reason}: {error}")
         line.fate_of(IDLE_AT, False)

@@ -56,7 +56,7 @@ class ModelS3:
 
     def put(self, key: str, body: bytes, *, if_match: str | None, if_absent: bool) -> str:
         self._check(key, if_match=if_match, if_absent=if_absent)
-        return self._store(key, Stored(body, _etag(body), {}))
+        return self._store(key, Stored(body, etag_of(body), {}))
 
     def create(self, key: str, metadata: dict[str, str]) -> str:
         self._made += 1
@@ -65,26 +65,32 @@ class ModelS3:
 
     def upload(self, upload_id: str, number: int, body: bytes) -> str:
         self._pending(upload_id).parts[number] = body
-        return _etag(body)
+        return etag_of(body)
 
     def complete(self, key: str, upload_id: str, etags: list[str], *, if_absent: bool) -> None:
         if upload_id in self.completed and self.twice == "Done":
             return
-        if upload_id in self.completed and self.twice == "PreconditionFailed":
+        if upload_id in self.completed and key in self.objects and self.twice == "PreconditionFailed":
             raise _refusal("PreconditionFailed", 412)
         pending = self._pending(upload_id)
         self._check(key, if_match=None, if_absent=if_absent)
         bodies = [pending.parts[number] for number in range(1, len(etags) + 1)]
-        if pending.key != key or [_etag(b) for b in bodies] != etags:
+        if pending.key != key or [etag_of(b) for b in bodies] != etags:
             raise _refusal("InvalidPart", 400)
         del self.uploads[upload_id]
         self.completed.add(upload_id)
         body = b"".join(bodies)
-        self._store(key, Stored(body, f'{_etag(body)[:-1]}-{len(bodies)}"', pending.metadata, upload_id))
+        self._store(key, Stored(body, f'{etag_of(body)[:-1]}-{len(bodies)}"', pending.metadata, upload_id))
 
     def abort(self, upload_id: str) -> None:
         self._pending(upload_id)
         del self.uploads[upload_id]
+
+    def copy(self, on_change: Callable[[str, Stored | None, Stored], None]) -> ModelS3:
+        made = ModelS3(on_change, conditional=self.conditional, twice=self.twice)
+        made.objects, made.completed, made._made = dict(self.objects), set(self.completed), self._made
+        made.uploads = {name: Pending(p.key, p.metadata, dict(p.parts)) for name, p in self.uploads.items()}
+        return made
 
     def keys(self, prefix: str) -> list[str]:
         return sorted(key for key in self.objects if key.startswith(prefix))
@@ -130,16 +136,19 @@ class ModelClient:
             raise _refusal("404", 404)
         return {"ContentLength": len(found.body), "ETag": found.etag, "Metadata": found.metadata}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str, MaxKeys: int = 1000) -> dict[str, Any]:
-        keys = self._ask(f"list {Prefix}", lambda: self._store.keys(Prefix)[:MaxKeys], False)
+    def list_objects_v2(self, *, Bucket: str, Prefix: str, MaxKeys: int = 1000, StartAfter: str = "") -> dict[str, Any]:
+        def call() -> list[str]:
+            return [key for key in self._store.keys(Prefix) if key > StartAfter][:MaxKeys]
+
+        keys = self._ask(f"list {Prefix}", call, False)
         return {"Contents": [{"Key": k, "Size": len(self._store.objects[k].body)} for k in keys]}
 
     def get_paginator(self, operation: str) -> ModelClient:
         assert operation == "list_objects_v2"
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:
-        yield self.list_objects_v2(Bucket=Bucket, Prefix=Prefix)
+    def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str) -> Iterator[dict[str, Any]]:
+        yield self.list_objects_v2(Bucket=Bucket, Prefix=Prefix, StartAfter=StartAfter)
 
     def put_object(
         self, *, Bucket: str, Key: str, Body: bytes, IfMatch: str = "", IfNoneMatch: str = "", **_: Any
@@ -184,5 +193,5 @@ def _refusal(code: str, status: int) -> ClientError:
     return ClientError(answer, "Model")  # type: ignore[arg-type]
 
 
-def _etag(body: bytes) -> str:
+def etag_of(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'

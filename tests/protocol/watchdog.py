@@ -7,7 +7,8 @@ from collections.abc import Callable
 from s3sink_job.engine.publish import FLUSH_TAG
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.manifest import Gap, Manifest, manifest_from_json
-from s3sink_job.flush.state import State, state_from_json
+from s3sink_job.flush.state import State, same_topic
+from s3sink_job.flush.statefile import state_from_json
 from tests.protocol.store import Stored
 
 STATE_FOLDER = ".s3sink/"
@@ -26,6 +27,12 @@ class Watchdog:
         """Every manifest there is, by name, whether or not a state ever named it."""
         self.holders: dict[tuple[int, bytes], list[str]] = {}
         """Each visible record of a generation, and the objects that hold it."""
+
+    def copy(self, blame: Callable[[str], None]) -> Watchdog:
+        made = Watchdog(conditional=self.conditional, blame=blame)
+        made.history, made.committed, made.manifests = list(self.history), dict(self.committed), dict(self.manifests)
+        made.holders = {record: list(keys) for record, keys in self.holders.items()}
+        return made
 
     def changed(self, key: str, before: Stored | None, after: Stored) -> None:
         if key.endswith("/state.json"):
@@ -55,6 +62,8 @@ class Watchdog:
             self.blame(f"the revision went from {before.revision} to {after.revision}")
         if after.epoch < before.epoch:
             self.blame(f"the epoch went from {before.epoch} to {after.epoch}")
+        if before.resource and after.resource and after.resource.older_than(before.resource):
+            self.blame(f"an older resource took over: {after.resource} from {before.resource}")
         self._compare_resets(before, after)
         for name, old in before.topics.items():
             new = after.topics.get(name)
@@ -67,7 +76,7 @@ class Watchdog:
                         self.blame(f"{name}-{partition} moved back from {at.offset} to {offset}")
 
     def _compare_resets(self, before: State, after: State) -> None:
-        """A topic's generation changes with its id or by a reset; a reset spares none and is carried out once."""
+        """Generations change with the id or the log, or by a reset, which is carried out once and for all topics."""
         nonces = [reset.nonce for reset in after.resets]
         new = after.resets[len(before.resets) :]
         if after.resets[: len(before.resets)] != before.resets:
@@ -78,7 +87,8 @@ class Watchdog:
             topic = after.topics.get(name, old)
             if new and topic.generation != old.generation + 1:
                 self.blame(f"topic {name} went from generation {old.generation} to {topic.generation} by a reset")
-            if not new and topic.generation != old.generation and topic.id == old.id:
+            cuts = len([t for t in after.truncations if t not in before.truncations])
+            if not new and topic.generation != old.generation + cuts and same_topic(topic.id, old.id):
                 self.blame(f"topic {name} got generation {topic.generation} without a cause")
 
     def _visible(self, key: str, stored: Stored) -> None:
@@ -98,6 +108,10 @@ class Watchdog:
     def committed_manifests(self) -> list[Manifest]:
         """Without conditions two drivers may both have committed; a gap that either noted is noted."""
         return [m for m in self.manifests.values() if m.name in self.committed or not self.conditional]
+
+    def skipped(self) -> set[tuple[int, int, int]]:
+        """Generation, partition and offset of the bad records that were left out."""
+        return {(s.generation, s.partition, o) for m in self.committed_manifests() for s in m.slices for o in s.skipped}
 
     def gaps(self) -> list[Gap]:
         return [gap for manifest in self.committed_manifests() for gap in manifest.gaps]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 from s3sink_job.engine.job import JobFailed
 from s3sink_job.kafka.admin import KafkaUnavailable
 from tests.protocol.log import ModelKafka
-from tests.protocol.store import ModelS3, conflict
+from tests.protocol.store import ModelS3, Stored, conflict
 from tests.protocol.watchdog import Watchdog
 
 URL = "http://model"
@@ -67,6 +68,9 @@ class Process:
         self.waits = ""
         self.writes = False
         self.fate = Fate.DONE
+        self.well = False
+        """Whether its last step ended without an error."""
+        self.writer = ""
         self.go = _taken()
         self.world = world
         self._main = main
@@ -107,20 +111,52 @@ class Reset:
     position: str = "Earliest"
 
 
+@dataclass(frozen=True)
+class Applied:
+    """The resource as it was applied at some time. Each change of it is a generation."""
+
+    generation: int = 1
+    reset: Reset | None = None
+
+
 class World:
     def __init__(self, *, conditional: bool = True, twice: str = "NoSuchUpload", partitions: int = 1) -> None:
         self.kafka = ModelKafka("t", partitions)
         self.watchdog = Watchdog(conditional=conditional, blame=self.blame)
         self.store = ModelS3(self.watchdog.changed, conditional=conditional, twice=twice)
         self.conditional = conditional
-        self.reset: Reset | None = None
+        self.applied = Applied()
         """What the manifest says for drivers that start from now on."""
+        self.earlier: list[Applied] = []
         self.now = 1_000_000.0
+        self.removed: dict[str, Stored] = {}
+        """Objects that readers loaded and deleted."""
         self.late: list[tuple[str, Callable[[], Any]]] = []
         self.trace: list[str] = []
         self.baton = _taken()
         self._blamed: str | None = None
         self._cause: BaseException | None = None
+
+    def copy(self) -> World:
+        """What is in the bucket and in Kafka, without the drivers."""
+        made = copy(self)
+        made.trace, made.late = list(self.trace), []
+        made.kafka = deepcopy(self.kafka)
+        made.watchdog = self.watchdog.copy(made.blame)
+        made.store = self.store.copy(made.watchdog.changed)
+        return made
+
+    @property
+    def reset(self) -> Reset | None:
+        return self.applied.reset
+
+    @reset.setter
+    def reset(self, reset: Reset | None) -> None:
+        self.apply(reset)
+
+    def apply(self, reset: Reset | None) -> None:
+        self.earlier.append(self.applied)
+        self.applied = Applied(self.applied.generation + 1, reset)
 
     def note(self, text: str) -> None:
         self.trace.append(text)

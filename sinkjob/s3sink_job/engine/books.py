@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from s3sink_job.engine.ledger import Ledger
 from s3sink_job.engine.publish import publish
@@ -11,7 +11,7 @@ from s3sink_job.engine.routing import Encodings
 from s3sink_job.engine.schemas import Schemas
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.errors import FinalError, ProtocolError
-from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry, SourceLog
 from s3sink_job.flush.state import State, commit, published
 
 
@@ -21,8 +21,6 @@ class Books:
         self.schemas = Schemas(ledger)
         self.clock = clock
         self._state: State | None = state
-        self.unnoted = False
-        """Whether a flush was published that the stored state still names as being published."""
 
     @property
     def in_doubt(self) -> bool:
@@ -38,31 +36,26 @@ class Books:
     def swap(self, state: State) -> State:
         self._state = None
         self._state = self.ledger.swap(state)
-        self.unnoted = False
         return self._state
-
-    def note(self) -> None:
-        """Tells the stored state that nothing is being published; without need no request is made."""
-        if self.unnoted:
-            self.swap(self.state)
 
     def commit(self, state: State, manifest: Manifest) -> State:
         self.ledger.put_manifest(manifest)
         return self.swap(commit(state, manifest))
 
     def publish(self, manifest: Manifest) -> list[ObjectEntry]:
-        """Completes the uploads of the committed flush; returns those that somebody aborted.
+        """Completes the uploads of the committed flush and notes it at once; returns those that somebody aborted.
 
-        While any is lost the state goes on naming the flush, so that whatever fails then is looked at again.
+        At once, since readers may load and delete objects as soon as they see them: while the state names the flush,
+        an object that is gone would be taken for one that was never published, and written again.
         """
         try:
             lost = publish(self.ledger.bucket, manifest, exclusive=self.ledger.conditional)
         except FinalError:
             self.ledger.confirm()  # the key may hold what another driver wrote again after it took over
             raise
-        if not lost:
-            self._state = published(self.state)
-            self.unnoted = bool(manifest.objects)
+        if self.state.publishing is not None:
+            keys = {entry.key for entry in lost}
+            self.swap(published(self.state, [n for n, entry in enumerate(manifest.objects) if entry.key in keys]))
         return lost
 
     def manifest(
@@ -73,9 +66,8 @@ class Books:
         number: int | None = None,
         results: list[SliceResult] | None = None,
         gaps: tuple[Gap, ...] = (),
-        replaces: tuple[str, ...] = (),
+        logs: Mapping[str, SourceLog] | None = None,
     ) -> Manifest:
-        """What a flush made. One that writes lost objects again moves no offsets, so it has no slices."""
         results = results or []
         return Manifest(
             number=self.ledger.next_number(state) if number is None else number,
@@ -86,11 +78,11 @@ class Books:
             routed={topic: encoding.to_doc() for topic, encoding in encodings.routed.items()},
             stamp=encodings.stamp,
             previous=state.last,
-            slices=() if replaces else tuple(_entry(r) for r in results),
+            slices=tuple(_entry(r) for r in results),
             objects=tuple(o for r in results for o in r.objects),
             gaps=gaps,
-            replaces=replaces,
             schemas=self.schemas.learned(state, results),
+            logs=logs or {},
         )
 
 

@@ -6,27 +6,27 @@ turns is only what makes the next one cheaper.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from s3sink_job.engine.books import Books
 from s3sink_job.engine.held import Held
-from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.holds import Holds
+from s3sink_job.engine.leaders import logs_of
+from s3sink_job.engine.ledger import ADOPT, Ledger
 from s3sink_job.engine.mirror import Mirror
-from s3sink_job.engine.repair import check_whole, what_is_left
-from s3sink_job.engine.routing import Routing, encodings_of
+from s3sink_job.engine.repair import Repairs
+from s3sink_job.engine.routing import Routing
 from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.engine.writing import Writing
 from s3sink_job.errors import FinalError, TransientError
 from s3sink_job.flush.contact import (
     Contact,
-    Problem,
     Topic,
     begin_anew,
     due_reset,
@@ -36,7 +36,7 @@ from s3sink_job.flush.contact import (
     starting_offsets,
 )
 from s3sink_job.flush.cut import limits_of
-from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
+from s3sink_job.flush.manifest import Manifest, Slice, manifest_name
 from s3sink_job.flush.plan import (
     Offsets,
     Plan,
@@ -48,34 +48,19 @@ from s3sink_job.flush.plan import (
     make_plan,
     observe,
 )
-from s3sink_job.flush.state import Owner, State, published
+from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.state import Owner, Resource, State
 from s3sink_job.kafka.admin import Admin, KafkaUnavailable
 from s3sink_job.kafka.properties import connection
 from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
-from s3sink_job.spec import FromEarliest, FromTimestamp, Reset, Retries, S3Sink
+from s3sink_job.spec import FromEarliest, FromTimestamp, Metadata, Reset, S3Sink
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from s3sink_job.stores.probe import probe
 
-LOOK_AGAIN = 30.0
-"""Seconds until a cause that only a person can mend is looked at again."""
-ADOPT = "s3sink.dev/adopt-from"
-
-
-def backoff(retries: Retries, attempts: int) -> float:
-    """Seconds until the next attempt: doubling from `backoff`, capped, spread so that drivers do not meet."""
-    return min(retries.max_backoff, retries.backoff * 2.0 ** min(attempts - 1, 30)) * random.uniform(0.5, 1.0)
-
-
-@dataclass(frozen=True)
-class Hold:
-    """A partition that failed: when it is tried again, and why it waits. No attempts: a person must act."""
-
-    until: float
-    attempts: int
-    problem: Problem
+LOST_SHOWN = 20
 
 
 class Driver:
@@ -96,13 +81,20 @@ class Driver:
         self.books: Books | None = None
         self.limits = limits_of(sink.spec, spread=self.routing.spread)
         self.problems: Mapping[TopicPartition, Problem] = {}
+        self._blocked: Mapping[TopicPartition, Problem] = {}
+        """Those of them that keep a partition from being read."""
         self._writing = Writing(sink, secrets, spark, stop, self.routing, reporter.metrics.request_retries.inc)
         self._topics = Topics(sink.spec.source, clock)
         self._held = Held(clock)
         self._mirror = Mirror(sink.spec.source.publish_offsets_to, reporter, clock)
+        self._holds = Holds(sink.spec.errors.retries, clock)
+        skip_lost = sink.spec.source.on_data_loss == "Skip"
+        self._repairs = Repairs(
+            self._writing, self._topics, Holds(sink.spec.errors.retries, clock), clock, skip_lost=skip_lost
+        )
+        self._without_id: set[str] = set()
         self._drain_to: dict[TopicPartition, tuple[int, int]] | None = None
         self._watch = Watch()
-        self._holds: dict[TopicPartition, Hold] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._began = clock()
         self._admin: Admin | None = None
@@ -126,7 +118,7 @@ class Driver:
         metadata = self.sink.metadata
         owner = Owner(self.cluster, metadata.namespace, metadata.name, metadata.uid)
         ledger = Ledger(bucket, folder, owner, conditional=fault is None)
-        state = ledger.open(metadata.annotations.get(ADOPT, ""))
+        state = ledger.open(metadata.annotations.get(ADOPT, ""), _resource(metadata))
         logs.info("took over", epoch=state.epoch, flush=state.flush, writer=ledger.writer)
         self.books = Books(ledger, state, self.clock)
         return self.books
@@ -156,14 +148,16 @@ class Driver:
         books.ledger.bucket = self._bucket()
         if books.state.publishing is not None:
             self._publish(books, books.ledger.manifest(books.state.publishing))
+        if again := self._repairs.mend(books, self._kafka(), self._connection):
+            self.reporter.lost(again.gaps)
+            self._publish(books, again)
         contact, plan = self.look(books)
         self._report(books.state, contact, plan)
         paused = self.spec.state == "Paused"
         if plan.slices and not paused:
-            self._flush(books, plan.slices)
+            self._flush(books, plan.slices, contact)
             self._mirror.tell(self._kafka, books.state, contact.known)
             return 0.0
-        books.note()
         self._mirror.tell(self._kafka, books.state, contact.known)
         if paused:
             self.reporter.phase("Paused", "spec.state is Paused: nothing is flushed")
@@ -180,7 +174,7 @@ class Driver:
         now = self.clock()
         self._watch = observe(self._watch, books.state, contact.seen, now)
         self._drop_old_holds(books.state, contact)
-        self._watch = replace(self._watch, held_until={at: h.until for at, h in self._holds.items()})
+        self._watch = replace(self._watch, held_until=self._holds.until)
         rules = self._rules(books.state, contact)
         return contact, make_plan(books.state, contact.seen, self._watch, rules, now, self.limits)
 
@@ -189,19 +183,15 @@ class Driver:
         """`run: Once` or `Scheduled`: everything that was there at the start is published, but for what is blocked."""
         if self._drain_to is None or self.books is None or self.books.in_doubt:
             return False
-        if self.books.state.publishing is not None or self.books.unnoted:
+        if self.books.state.publishing is not None or not self._repairs.stuck(self.books):
             return False
-        left = {at: end for at, end in self._drain_to.items() if at not in self.problems or self._will_retry(at)}
+        left = {at: end for at, end in self._drain_to.items() if at not in self._blocked or self._holds.will_retry(at)}
         return drained(self.books.state, left)
 
     @property
     def gave_up(self) -> bool:
         """Whether what is left behind is only what kept failing for causes that may pass."""
-        return all(at in self._holds and self._holds[at].attempts for at in self.problems)
-
-    def _will_retry(self, at: TopicPartition) -> bool:
-        hold = self._holds.get(at)
-        return hold is not None and 0 < hold.attempts <= self.spec.errors.retries.max
+        return all(self._holds.may_pass(at) or self._repairs.holds.may_pass(at) for at in self.problems)
 
     def _poll(self) -> float:
         """How often Kafka is asked for its offsets: often enough for the interval, never a burden."""
@@ -233,17 +223,38 @@ class Driver:
         seen = admin.offsets(partitions, committed=committed)
         if admin.describe(known) != known:
             raise KafkaUnavailable("a topic changed while its offsets were looked up: looking again")
-        notes: tuple[str, ...] = ()
+        notes = self._unnoticed(known)
+        if reset and books.state.lost:
+            count = sum(map(len, books.state.lost.values()))
+            raise TransientError(
+                f"the reset {reset.nonce!r} waits until {count} lost objects are written again or given up",
+                reason="RepairUnderWay",
+            )
         if first or reset:
             if len(seen) < len(partitions):
                 what = "a reset" if reset else "first contact"
                 silent = ", ".join(f"{name}-{p}" for name, p in partitions if (name, p) not in seen)
                 raise KafkaUnavailable(f"{what} needs every partition, and Kafka does not tell of {silent}")
-            notes = self._begin(books, known, seen, reset)
-        skip_lost = self.spec.source.on_data_loss == "Skip"
-        gone = self._topics.gone
-        contact = follow(books.state, topics, seen, self._ends, skip_lost=skip_lost, now=self.clock(), gone=gone)
+            notes += self._begin(books, known, seen, reset)
+        ids = {name: topic.id for name, topic in known.items()}
+        contact = follow(
+            *(books.state, topics, seen, self._ends),
+            skip_lost=self._repairs.skip_lost,
+            now=self.clock(),
+            gone=self._topics.gone,
+            validated=self._writing.leaders.validate(admin, books.state, ids, seen),
+        )
         return replace(contact, notes=(*notes, *contact.notes))
+
+    def _unnoticed(self, topics: Mapping[str, Topic]) -> tuple[str, ...]:
+        """A warning, once for each topic without an id."""
+        new = sorted({name for name, topic in topics.items() if not topic.id} - self._without_id)
+        self._without_id.update(new)
+        return tuple(
+            f"the brokers give topic {name} no id (Kafka before 2.8): if it is deleted and recreated, that may go "
+            "unnoticed, and records of the new topic be skipped"
+            for name in new
+        )
 
     def _waits_for_all(self, reset: Reset | None) -> bool:
         """One that is listed and missing would begin at its earliest offset once it is there, whatever is asked for."""
@@ -257,13 +268,14 @@ class Driver:
         at_time: dict[TopicPartition, int | None] = {}
         if isinstance(wanted, FromTimestamp):
             at_time = self._kafka().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
+        epochs = {at: offsets.leader_epoch for at, offsets in seen.items()}
         if reset is None:
             starts = starting_offsets(wanted, seen, at_time)
-            books.swap(first_contact(books.state, topics, starts, self.clock()))
+            books.swap(first_contact(books.state, topics, starts, self.clock(), epochs))
             return ()
         starts = starting_offsets(wanted, seen, at_time, "spec.reset.to")
         again = ": object names have its next generation" if books.state.topics else ""
-        books.swap(begin_anew(books.state, reset.nonce, topics, starts, self.clock()))
+        books.swap(begin_anew(books.state, reset.nonce, topics, starts, self.clock(), epochs))
         return (f"reset {reset.nonce!r}: every topic begins at {in_words(wanted)}{again}",)
 
     def _settle(self, books: Books, contact: Contact) -> None:
@@ -274,7 +286,9 @@ class Driver:
             for gap in contact.gaps:
                 logs.warning("offsets lost", topic=gap.topic, partition=gap.partition, start=gap.start, end=gap.end)
             encodings = self.routing.encodings({gap.topic for gap in contact.gaps})
-            manifest = books.manifest(contact.state, encodings, gaps=contact.gaps)
+            moved = [(gap.topic, gap.partition) for gap in contact.gaps if gap.moves]
+            logs_read = logs_of(contact.state, (at for at in moved if at in contact.known), contact.known)
+            manifest = books.manifest(contact.state, encodings, gaps=contact.gaps, logs=logs_read)
             books.commit(contact.state, manifest)
             self.reporter.lost(contact.gaps)
         elif contact.state != books.state:
@@ -282,13 +296,11 @@ class Driver:
 
     def _drop_old_holds(self, state: State, contact: Contact) -> None:
         """A partition that is level, or cannot be read for another reason, is no longer held for the old one."""
-        for at in list(self._holds):
-            offsets = contact.seen.get(at)
-            if offsets is None or state.offset(*at) >= offsets.stable:
-                del self._holds[at]
+        self._holds.keep_only(at for at, o in contact.seen.items() if state.offset(*at) < o.stable)
 
     def _report(self, state: State, contact: Contact, plan: Plan) -> None:
-        self.problems = {**contact.problems, **{at: hold.problem for at, hold in self._holds.items()}}
+        self._blocked = {**contact.problems, **self._holds.problems}
+        self.problems = {**self._repairs.holds.problems, **self._blocked}
         since = {at: behind_since(state, self._watch, at) for at in contact.known}
         cause = self._held.look(self._kafka, state, contact.known)
         if not contact.known and not self.problems:
@@ -304,7 +316,10 @@ class Driver:
         if not self.problems:
             self.reporter.well()
 
-    def _flush(self, books: Books, slices: tuple[Slice, ...]) -> None:
+    def _will_retry(self, at: TopicPartition) -> bool:
+        return self._holds.will_retry(at) or self._repairs.holds.will_retry(at)
+
+    def _flush(self, books: Books, slices: tuple[Slice, ...], contact: Contact) -> None:
         self._began = self.clock()
         self.reporter.flushing()
         state, ledger = books.state, books.ledger
@@ -315,12 +330,13 @@ class Driver:
         encodings = self.routing.encodings(topics).at(max(int(self.clock() * 1000), state.stamp + 1))
         task = self._writing.task(slices, name, encodings, schemas, conditional=ledger.conditional)
         results = self._writing.write(task, state, self._connection)
-        results = self._writing.keep_committable(results, state, self._kafka(), ledger.bucket)
+        logs_read = logs_of(state, (part.at for part in slices), contact.known)
+        results = self._writing.keep_committable(results, state, self._kafka(), ledger.bucket, logs_read)
         self._take_failures(results)
         moved = [r for r in results if r.end > r.slice.start]
         if not moved:
             return
-        manifest = books.manifest(state, encodings, number=number, results=moved)
+        manifest = books.manifest(state, encodings, number=number, results=moved, logs=logs_read)
         books.commit(state, manifest)
         self._publish(books, manifest)
         if not any(r.failure for r in results):
@@ -330,20 +346,19 @@ class Driver:
         """Holds each partition that failed for a while of its own; the others go on."""
         for result in results:
             at, failure = result.slice.at, result.failure
-            before = self._holds.pop(at, None)
             if failure is None:
+                self._holds.drop(at)
                 continue
-            attempts = (before.attempts if before else 0) + 1 if failure.retryable else 0
-            wait = backoff(self.spec.errors.retries, attempts) if attempts else LOOK_AGAIN
-            self._holds[at] = Hold(self.clock() + wait, attempts, Problem(failure.reason, failure.message))
+            problem = Problem(failure.reason, failure.message)
+            until = self._holds.hold(at, problem, retryable=failure.retryable)
             error = TransientError if failure.retryable else FinalError
-            self.reporter.failed(error(failure.message, reason=failure.reason), self.clock() + wait)
+            self.reporter.failed(error(failure.message, reason=failure.reason), until)
             logs.warning("a slice stopped", slice=str(result.slice), reason=failure.reason, cause=failure.message)
 
     def _publish(self, books: Books, manifest: Manifest) -> None:
         lost = books.publish(manifest)
         if lost:
-            self._repair(books, manifest, lost)
+            logs.warning("uploads vanished between commit and publish", keys=[o.key for o in lost[:LOST_SHOWN]])
         now = self.clock()
         self.reporter.flushed(manifest, now - self._began, now, lost)
         logs.info(
@@ -356,24 +371,9 @@ class Driver:
             seconds=round(now - self._began, 3),
         )
 
-    def _repair(self, books: Books, manifest: Manifest, lost: list[ObjectEntry]) -> None:
-        logs.warning("uploads vanished between commit and publish", keys=[o.key for o in lost])
-        state, ledger = published(books.state), books.ledger
-        left, gaps = what_is_left(state, lost, self._kafka(), self.clock)
-        number = ledger.next_number(state)
-        encodings = encodings_of(manifest)
-        name = manifest_name(number, ledger.writer)
-        schemas = books.schemas.known(state, {part.topic for part, _ in left})
-        task = self._writing.task((), name, encodings, schemas, conditional=ledger.conditional)
-        results = self._writing.rewrite(task, left, state, self._connection)
-        failure = next((r.failure for r in results if r.failure is not None), None)
-        if failure is not None:
-            raise TransientError(f"writing a lost object again: {failure.message}", reason=failure.reason)
-        if len(self._writing.keep_current(results, state, self._kafka(), ledger.bucket)) < len(results):
-            raise TransientError("a topic was made anew while a lost object was written again")
-        check_whole(left, results, self._kafka())
-        keys = tuple(o.key for o in lost)
-        again = books.manifest(state, encodings, number=number, results=results, gaps=gaps, replaces=keys)
-        books.commit(state, again)
-        self.reporter.lost(gaps)
-        self._publish(books, again)
+
+def _resource(metadata: Metadata) -> Resource | None:
+    """Runs by hand have no place in the order of a resource's generations."""
+    if not metadata.creation_timestamp:
+        return None
+    return Resource(metadata.uid, metadata.creation_timestamp, metadata.generation)

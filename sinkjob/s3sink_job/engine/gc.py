@@ -9,7 +9,7 @@ from s3sink_job.engine.routing import Routing
 from s3sink_job.errors import ProtocolError
 from s3sink_job.flush.keys import keys_like
 from s3sink_job.flush.manifest import manifest_from_json
-from s3sink_job.flush.state import state_from_json
+from s3sink_job.flush.statefile import state_from_json
 from s3sink_job.layout import TOMBSTONES
 from s3sink_job.stores.bucket import Bucket, PendingUpload
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from s3sink_job.flush.contact import Problem
 from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.state import State
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.transactions import holding

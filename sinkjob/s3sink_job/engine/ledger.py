@@ -13,12 +13,18 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 
+from s3sink_job.engine.publish import FLUSH_TAG
 from s3sink_job.errors import FencedError, FinalError, ProtocolError, S3SinkError, TransientError
-from s3sink_job.flush.manifest import Manifest, manifest_from_json
-from s3sink_job.flush.state import Owner, State, raise_epoch, state_from_json
+from s3sink_job.flush.manifest import Manifest, manifest_from_json, number_of
+from s3sink_job.flush.state import Owner, Resource, State, raise_epoch
+from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.stores.bucket import Bucket, PreconditionFailed
+from s3sink_job.times import iso
 
 TAKE_OVER_TRIES = 10
+ADOPT = "s3sink.dev/adopt-from"
+OBJECTS_LOOKED_AT = 100
+"""Of a manifest beyond the state. Publishing begins with the first ones."""
 
 
 class CommitUnknown(TransientError):
@@ -65,18 +71,22 @@ class Ledger:
         return state_from_json(body, f"s3://{self.bucket.name}/{self.state_key}")
 
     def look(self, adopt_from: str = "") -> State | None:
-        """The state, without taking it over; refused if it is another sink's."""
+        """The state, without taking it over; refused if it is another sink's, or older than its manifests."""
         state = self.load()
         if state is not None and not state.owner.same_sink(self.owner):
             self._check_owner(state.owner, adopt_from)
+        if state is not None:
+            self.refuse_rolled_back(state)
         return state
 
-    def open(self, adopt_from: str = "") -> State:
+    def open(self, adopt_from: str = "", resource: Resource | None = None) -> State:
         """Reads or creates the state and raises its epoch, so that every earlier driver is fenced."""
         for _ in range(TAKE_OVER_TRIES):
             state = self.look(adopt_from) or State(owner=self.owner)
+            if adopt_from != state.owner.cluster:
+                self._check_resource(state.resource, resource)
             try:
-                return self.swap(raise_epoch(replace(state, owner=self.owner)))
+                return self.swap(raise_epoch(replace(state, owner=self.owner, resource=resource or state.resource)))
             except FencedError:
                 continue  # another driver is starting at this moment: whoever swaps last, runs
         raise TransientError(f"could not take over {self.state_key}: other drivers keep starting")
@@ -86,9 +96,49 @@ class Ledger:
             raise FinalError(
                 f"s3://{self.bucket.name}/{self.state_key} belongs to the sink {owner}, this one is {self.owner}: "
                 f"use another name or statePrefix, or, if that sink is gone for good, adopt its state with the "
-                f"annotation s3sink.dev/adopt-from: {owner.cluster!r}",
+                f"annotation {ADOPT}: {owner.cluster!r}",
                 reason="ForeignState",
             )
+
+    def _check_resource(self, holder: Resource | None, ours: Resource | None) -> None:
+        """A pod on a node that was cut off may start again with a spec of long ago."""
+        if holder is not None and ours is not None and ours.older_than(holder):
+            raise FinalError(
+                f"s3://{self.bucket.name}/{self.state_key} is held by a newer resource, {holder}; this driver was "
+                f"started for {ours} and must not take over. If it runs for the right resource, because the cluster "
+                f"was restored from a backup, set the annotation {ADOPT}: {self.owner.cluster!r} and remove it later",
+                reason="OlderResource",
+            )
+
+    def refuse_rolled_back(self, state: State) -> None:
+        """Raises if the state was put back to an older one: its flushes would be written a second time."""
+        if not self.conditional:
+            return  # AtLeastOnce: what the older state does not know is written again, under other names
+        begin = self.manifest_key(f"{state.flush + 1:012d}").removesuffix(".json")
+        for key, _ in self.bucket.list(f"{self.folder}/flushes/", after=begin):
+            manifest = self.manifest(key.rpartition("/")[2].removesuffix(".json"))
+            if self._was_committed(state, manifest) and not self._moved_on():
+                raise ProtocolError(
+                    f"state rolled back: s3://{self.bucket.name}/{self.state_key} is at flush {state.flush}, but "
+                    f"{key} proves that a later flush was committed. Going on would write its records twice. Restore "
+                    f"the newest version of the state object, of {iso(manifest.committed_at)} or later; "
+                    "nothing was changed",
+                    reason="StateRolledBack",
+                )
+
+    def _was_committed(self, state: State, manifest: Manifest) -> bool:
+        """Whether this manifest shows a state that is later than the one that is stored."""
+        if manifest.epoch > state.epoch or number_of(manifest.previous) > state.flush:
+            return True
+        # Objects that were put whole prove nothing: they show before they are committed.
+        uploads = [entry for entry in manifest.objects if entry.upload_id][:OBJECTS_LOOKED_AT]
+        found = (self.bucket.named(entry.bucket).head(entry.key) for entry in uploads)
+        return any(one is not None and one.metadata.get(FLUSH_TAG) == manifest.name for one in found)
+
+    def _moved_on(self) -> bool:
+        """Whether another driver has stored a later state meanwhile."""
+        found = self.bucket.get(self.state_key)
+        return found is not None and found[1] != self._etag
 
     def next_number(self, state: State) -> int:
         """Never the same number twice, so that a late manifest of a failed attempt is never taken for this one."""
@@ -154,7 +204,7 @@ class Ledger:
                 raise _fenced(stored)
 
     def _swap(self, target: State) -> str:
-        body = target.to_json()
+        body = state_to_json(target)
         for attempt in range(self.bucket.retrying.max + 1):
             if attempt:
                 time.sleep(self.bucket.retrying.wait(attempt - 1))
@@ -194,7 +244,7 @@ class Ledger:
             stored = state_from_json(found[0], self.state_key)
             if stored.writer != self.writer and (stored.epoch >= target.epoch or _moves_back(stored, target)):
                 raise _fenced(stored)
-        self._etag = self.bucket.put(self.state_key, target.to_json())
+        self._etag = self.bucket.put(self.state_key, state_to_json(target))
 
 
 def _moves_back(stored: State, target: State) -> bool:

@@ -12,7 +12,8 @@ from types import FrameType
 
 from pyspark import InheritableThread
 
-from s3sink_job.engine.driver import LOOK_AGAIN, Driver, backoff
+from s3sink_job.engine.driver import Driver
+from s3sink_job.engine.holds import LOOK_AGAIN, backoff
 from s3sink_job.errors import FencedError, S3SinkError
 from s3sink_job.report import logs
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
+from s3sink_job.engine.rewriting import LostObjects
 from s3sink_job.engine.sending import Sending
 from s3sink_job.engine.stage import MOST_STAGED, Group, Stage
 from s3sink_job.flush.keys import At, constant_folder, object_key
@@ -66,13 +66,18 @@ class Objects:
     _spill: Spill = field(init=False)
     _stage: Stage | None = None
     _begun: int = 0
+    _again: LostObjects | None = None
 
     def __post_init__(self) -> None:
         self._spill = Spill(self.task.spill)
+        if lost := self.task.again.get(self.slice):
+            self._again = LostObjects(lost)
 
     def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
-        if groups is not None and self.task.only is not None:
-            rows, offsets, groups = _just(self.task.only, rows, offsets, groups)
+        if self._again is not None:
+            rows, offsets, groups = self._again.pick(rows, offsets, groups)
+        if not rows.num_rows:
+            return
         if groups is None:
             self._write_group((), rows, offsets)
         elif self._stage is None and len({*self._open, *groups.keys}) <= MOST_OPEN:
@@ -176,7 +181,7 @@ class Objects:
     def _begin(self, group: Group, first: int) -> OpenObject:
         task = self.task
         self._begun += 1
-        key = self._key_again() if task.key else self._key(group, first)
+        key = self._again.key(group, task.encoding.extension) if self._again else self._key(group, first)
         metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
         encoding = task.encoding
         upload = Upload(
@@ -186,13 +191,6 @@ class Objects:
         self._uploads.append(upload)
         writer = open_object(encoding, upload, self._spill)
         return OpenObject(upload, writer, group, first, first)
-
-    def _key_again(self) -> str:
-        """What was lost comes back under its own key; should it need a second object, beside it."""
-        if self._begun == 1:
-            return self.task.key
-        extension = self.task.encoding.extension
-        return f"{self.task.key.removesuffix(extension)}-r{self._begun}{extension}"
 
     def _key(self, group: Group, first: int) -> str:
         task, slice = self.task, self.slice
@@ -224,7 +222,7 @@ class Objects:
             last=current.last,
             rows=current.rows,
             bytes=upload.size,
-            group=current.group,
+            group=self._again.group(current.group) if self._again else current.group,
             bucket=self.task.other_bucket,
         )
         self.done.extend(self._sending.begin(lambda: _sent(upload, entry), upload.left))
@@ -248,12 +246,3 @@ def _by_group(
         if count:
             yield group, rows.slice(start, count), offsets.slice(start, count)
         start += count
-
-
-def _just(
-    only: Group, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups
-) -> tuple[pa.RecordBatch, pa.Array, Groups]:
-    code = groups.keys.index(only) if only in groups.keys else -1
-    mine = pc.equal(groups.codes, code)
-    rows, offsets = rows.filter(mine), offsets.filter(mine)
-    return rows, offsets, Groups([only], pa.array(np.zeros(len(offsets), np.int32)))

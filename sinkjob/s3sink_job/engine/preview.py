@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from s3sink_job.engine.books import Books
-from s3sink_job.engine.driver import ADOPT, Driver
-from s3sink_job.engine.ledger import Ledger
+from s3sink_job.engine.driver import Driver
+from s3sink_job.engine.ledger import ADOPT, Ledger
 from s3sink_job.engine.routing import Encodings, Routing
 from s3sink_job.flush.contact import Contact, due_reset
 from s3sink_job.flush.keys import At, folder_hint, object_key

@@ -23,8 +23,9 @@ def publish(bucket: Bucket, manifest: Manifest, *, exclusive: bool) -> list[Obje
 
     def complete(entry: ObjectEntry) -> bool:
         ours = {manifest.name}
-        if entry.key in manifest.replaces and manifest.previous:
-            ours.add(manifest.previous)  # the upload that was taken for lost got through after all
+        if entry.key in manifest.replaces:
+            # The upload that was taken for lost may have got through after all.
+            ours |= set(manifest.mends or {manifest.previous or ""})
         return _complete(bucket.named(entry.bucket), ours, entry, exclusive=exclusive)
 
     # Not an executor: those are waited for at exit, and a store that hangs must not keep a driver from ending.

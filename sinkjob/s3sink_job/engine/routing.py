@@ -10,10 +10,11 @@ from s3sink_job.encoding import Encoding, encoding_from_doc, encoding_of
 from s3sink_job.engine.write import Target
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.clocks import clock_of
-from s3sink_job.flush.contact import Contact, Problem
+from s3sink_job.flush.contact import Contact
 from s3sink_job.flush.keys import may_clash
 from s3sink_job.flush.manifest import Manifest
 from s3sink_job.flush.plan import Rules, TopicPartition, rules_of
+from s3sink_job.flush.problem import Problem
 from s3sink_job.spec import Destination, Spec, spec_for
 
 

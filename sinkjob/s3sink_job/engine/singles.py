@@ -41,8 +41,6 @@ class SingleObjects:
     def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
         # A request for each record costs a thousand times what a step of Python does.
         records = _records(rows.column("value"), offsets, groups)
-        if self.task.only is not None:
-            records = (r for r in records if r[2] == self.task.only)
         with ThreadPool(PARALLEL) as pool:
             self.done.extend(pool.imap(self._put, records))
 

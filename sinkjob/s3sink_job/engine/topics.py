@@ -27,6 +27,17 @@ class Topics:
         pattern, servers = self._source.topic_pattern, self._source.bootstrap_servers
         return f"spec.source.topicPattern: no topic on {servers} that may be seen matches {pattern!r}"
 
+    def given_up(self, name: str, now: float, after: float | None) -> bool:
+        """Whether nobody waits for this topic, which Kafka does not have, to come back.
+
+        The manifest does not name it any more, or it matches the pattern and has been gone for `after` seconds.
+        """
+        if self._source.topic_pattern is None:
+            return name not in self._source.topics
+        if name in self.gone:
+            return after is not None and now - self.gone[name] >= after
+        return name not in self._there | self._missing
+
     def look(self, admin: Admin, known: Iterable[str]) -> dict[str, Topic | None]:
         """What Kafka has of each topic to read; None for one that is not there.
 

@@ -26,7 +26,7 @@ from s3sink_job.engine.write import RESULT_SCHEMA
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, Slice, SliceEntry, record_parts
 from s3sink_job.flush.plan import TopicPartition
-from s3sink_job.flush.state import State
+from s3sink_job.flush.state import State, same_topic
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import S3Sink
@@ -267,7 +267,7 @@ def _comparable(
 ) -> dict[TopicPartition, tuple[Slice, Expected]]:
     """For each partition the offsets Kafka still has, and the objects that lie wholly within them."""
     topics = admin.describe(sorted(state.topics))
-    same = {n: t for n, t in topics.items() if t is not None and t.id == state.topics[n].id}
+    same = {n: t for n, t in topics.items() if t is not None and same_topic(t.id, state.topics[n].id)}
     wanted = [(n, p) for n, t in same.items() for p in t.partitions if p in state.topics[n].partitions]
     compacted = admin.compacted(sorted(same))
     texts = {name: ledger.schema(name) for name in sorted(set(history.schemas.values()) - {""})}
@@ -280,6 +280,10 @@ def _comparable(
         start = _clear_of([o for o, _ in objects], max(begin, offsets.earliest))
         entries = [o for o in objects if o[0].first >= start]
         end = min(end, offsets.end)
+        if (cut := known.partitions[at[1]].cut) is not None:
+            # From there on Kafka has other records than those that were written.
+            end = min(end, cut.at or 0)
+            entries = [o for o in entries if o[0].last < end]
         left_out = {o for s in history.slices.get(place, []) for o in s.skipped}
         left_out |= {o for g in history.gaps.get(place, []) for o in range(max(g.start, start), g.end)}
         if start < end:

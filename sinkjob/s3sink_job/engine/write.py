@@ -96,6 +96,16 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Rewrite:
+    """A lost object that is written again under its key: the records of its group from `first` to `last`."""
+
+    key: str
+    group: tuple[str, ...]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class WriteTask:
     """Everything a task needs, pickled to it. It names the folder of the secrets, never their content."""
 
@@ -119,10 +129,8 @@ class WriteTask:
     """Goes into object names where the store cannot tell two drivers apart."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """What is known of each topic's columns, as text."""
-    only: tuple[str, ...] | None = None
-    """The one group of records to write, where a lost object is written again."""
-    key: str = ""
-    """Its key."""
+    again: Mapping[Slice, tuple[Rewrite, ...]] = field(default_factory=dict)
+    """The only objects to write of each slice, where lost ones are written again."""
     planned: tuple[Slice, ...] = ()
     """All slices of the flush, of which this task may have but some: their numbers go into names."""
     conditional: bool = True
@@ -221,7 +229,7 @@ class SliceWriter:
         self._objects = open_objects(task, self.slice, bucket, self._decoder.as_text)
         layout, prefix = task.encoding.layout, task.destination.prefix
         self._room = MAX_KEY_BYTES
-        if not task.key:
+        if not task.again:
             self._room = room_for_folder(prefix, layout, topic, task.encoding.extension, task.mark)
 
     def _count_retry(self, what: str) -> None:

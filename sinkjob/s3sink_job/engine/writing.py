@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from s3sink_job.engine.batches import can_be_small
 from s3sink_job.engine.job import JobFailed, run_job
-from s3sink_job.engine.repair import Left
+from s3sink_job.engine.leaders import Leaders, cut_meanwhile
 from s3sink_job.engine.routing import Encodings, Routing
-from s3sink_job.engine.write import LARGE_RECORD, Failure, SliceResult, WriteTask
+from s3sink_job.engine.write import LARGE_RECORD, Failure, Rewrite, SliceResult, Target, WriteTask
 from s3sink_job.errors import FinalError, S3SinkError
 from s3sink_job.flush.cut import MOST_OBJECTS, joined, task_slots
-from s3sink_job.flush.manifest import ObjectEntry, Slice
-from s3sink_job.flush.state import State
+from s3sink_job.flush.manifest import ObjectEntry, Slice, SourceLog
+from s3sink_job.flush.state import State, same_topic
 from s3sink_job.kafka.admin import Admin
-from s3sink_job.report import logs
+from s3sink_job.report import logs as report
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import S3Sink
 from s3sink_job.spill import SpillPlace, spill_folder
@@ -38,6 +38,7 @@ class Writing:
     stop: threading.Event
     routing: Routing
     on_request_retries: Callable[[int], None]
+    leaders: Leaders = field(default_factory=Leaders)
     _jobs: int = 0
     _large: set[tuple[str, int]] = field(default_factory=set)
     """Partitions that were seen to hold large records."""
@@ -95,7 +96,7 @@ class Writing:
                 raise
             if len(task.slices) == 1:
                 return [_failed(task.slices[0], error)]
-            logs.warning("the job failed; running its slices one by one", error=str(error))
+            report.warning("the job failed; running its slices one by one", error=str(error))
         results: list[SliceResult] = []
         for part in task.slices:
             # Behind a slice that failed nothing of its partition can be committed.
@@ -112,20 +113,32 @@ class Writing:
             return _failed(task.slices[0], error)
 
     def rewrite(
-        self, task: WriteTask, left: tuple[Left, ...], state: State, connection: Mapping[str, str]
+        self,
+        task: WriteTask,
+        again: Mapping[Slice, tuple[Rewrite, ...]],
+        buckets: Mapping[str, str],
+        state: State,
+        connection: Mapping[str, str],
     ) -> list[SliceResult]:
-        """Lost objects again, each whole and in a job of its own, so that one that fails does not cost the others.
+        """Lost objects again, each whole, by topic in the bucket that it was lost from.
 
         A bad record in a committed range was skipped when it was committed, whatever the policy is now.
         """
-        return [self.run(_again(task, part, entry), state, connection)[0] for part, entry in left]
+        targets = {}
+        for topic, bucket in buckets.items():
+            target = task.of(topic)
+            destination = replace(target.destination, bucket=bucket or task.destination.bucket)
+            targets[topic] = Target(target.encoding, destination, records=None, bytes=None)
+        task = replace(task, again=again, routed=targets, most_objects=None, skip_bad=True, max_bad=EVERY_BAD_RECORD)
+        return self.write(task, state, connection)
 
     def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
         metadata = self.sink.metadata
         group = f"s3sink.{metadata.namespace}.{metadata.name}"
-        # A topic made anew needs consumers of its own: cached ones remember positions in the old log.
+        # A recreated topic or a new leader needs consumers of its own: cached ones may hold records of the old log.
         remade = sum(topic.generation - 1 for topic in state.topics.values())
         group += f".{remade}" if remade else ""
+        group += f".l{self.leaders.changes}" if self.leaders.changes else ""
         results = self._run(task, connection, group)
         self.on_request_retries(sum(r.request_retries for r in results))
         self._jobs += 1
@@ -147,12 +160,17 @@ class Writing:
         return [mended.get(r.slice, r) for r in results]
 
     def keep_committable(
-        self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket
+        self,
+        results: list[SliceResult],
+        state: State,
+        admin: Admin,
+        bucket: Bucket,
+        logs: Mapping[str, SourceLog],
     ) -> list[SliceResult]:
-        kept = keep_joined(self.keep_current(results, state, admin, bucket), bucket)
+        kept = keep_joined(self.keep_current(results, state, admin, bucket, logs), bucket)
         skipped, most = sum(len(r.skipped) for r in kept), self.sink.spec.errors.max_per_flush
         if skipped > most:
-            abandon(kept, bucket)
+            abandon(objects_of(kept), bucket)
             raise FinalError(
                 f"{skipped} bad records in one flush are more than errors.maxPerFlush = {most}: "
                 "nothing of it was committed",
@@ -160,42 +178,54 @@ class Writing:
             )
         return kept
 
-    def keep_current(self, results: list[SliceResult], state: State, admin: Admin, bucket: Bucket) -> list[SliceResult]:
-        """Leaves out topics made anew while they were read: old and new records may be mixed there."""
+    def keep_current(
+        self,
+        results: list[SliceResult],
+        state: State,
+        admin: Admin,
+        bucket: Bucket,
+        logs: Mapping[str, SourceLog],
+    ) -> list[SliceResult]:
+        """Leaves out logs that changed while they were read: old and new records may be mixed there.
+
+        The topic was recreated, or the log was cut by a change of leader.
+        """
+        if not results:
+            return []
         topics = admin.describe(sorted({r.slice.topic for r in results}))
+        cut = cut_meanwhile(admin, results, logs)
         kept = []
         for result in results:
-            topic = topics[result.slice.topic]
-            if topic is not None and topic.id == state.topics[result.slice.topic].id:
+            name, topic = result.slice.topic, topics[result.slice.topic]
+            topic_id = logs[name].id if name in logs else state.topics[name].id
+            if topic is not None and same_topic(topic.id, topic_id) and result.slice.at not in cut:
                 kept.append(result)
             else:
-                abandon([result], bucket)
+                report.warning("the log changed while it was read; it is read again", slice=str(result.slice))
+                abandon(result.objects, bucket)
         return kept
 
 
 def keep_joined(results: list[SliceResult], bucket: Bucket) -> list[SliceResult]:
     """Leaves out what lies behind a slice that stopped short: it is read again, and nothing is stepped over."""
     join = joined((r.slice, r.end) for r in results)
-    abandon([r for r in results if r.slice not in join], bucket)
+    abandon(objects_of(r for r in results if r.slice not in join), bucket)
     return [r for r in results if r.slice in join]
 
 
-def abandon(results: list[SliceResult], bucket: Bucket) -> None:
+def objects_of(results: Iterable[SliceResult]) -> list[ObjectEntry]:
+    return [entry for result in results for entry in result.objects]
+
+
+def abandon(objects: Iterable[ObjectEntry], bucket: Bucket) -> None:
     """What stays behind is invisible; it only costs storage."""
-    for entry in (o for r in results for o in r.objects if o.upload_id):
+    for entry in objects:
+        if not entry.upload_id:
+            continue
         try:
             bucket.named(entry.bucket).abort_upload(entry.key, entry.upload_id)
         except S3SinkError as error:
-            logs.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
-
-
-def _again(task: WriteTask, part: Slice, entry: ObjectEntry) -> WriteTask:
-    task = replace(task.of(part.topic), slices=(part,), planned=(part,), only=entry.group, key=entry.key, routed={})
-    if entry.bucket:
-        destination = replace(task.destination, bucket=entry.bucket)
-        task = replace(task, destination=destination, other_bucket=entry.bucket)
-    task = replace(task, records_per_object=None, bytes_per_object=None, most_objects=None)
-    return replace(task, skip_bad=True, max_bad=EVERY_BAD_RECORD)
+            report.warning("an upload could not be aborted; s3sink gc will", key=entry.key, error=str(error))
 
 
 def _failed(part: Slice, error: JobFailed) -> SliceResult:

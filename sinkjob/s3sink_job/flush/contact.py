@@ -6,12 +6,14 @@ Pure: what Kafka said comes in, the next state and what is wrong come out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, GapReason
 from s3sink_job.flush.plan import Offsets, TopicPartition
-from s3sink_job.flush.state import State, meet, remake, reset_done
+from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.state import State, meet, remake, reset_done, same_topic
+from s3sink_job.flush.truncation import Validated, follow_cuts
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, StartingOffsets, TopicOffset
 from s3sink_job.times import iso
 
@@ -24,15 +26,10 @@ class Topic:
     """A topic as Kafka describes it."""
 
     id: str
+    """Empty where the broker has none, as before Kafka 2.8."""
     partitions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What keeps a partition from going on, in a word for machines and a sentence for people."""
-
-    reason: str
-    message: str
+    leaderless: frozenset[int] = field(default=frozenset(), compare=False)
+    """Partitions without a leader at this moment."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,16 @@ def _within(where: str, item: TopicOffset, seen: Mapping[TopicPartition, Offsets
     return item.offset
 
 
-def first_contact(state: State, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float) -> State:
+def first_contact(
+    state: State,
+    topics: Mapping[str, Topic],
+    starts: Mapping[TopicPartition, int],
+    now: float,
+    epochs: Mapping[TopicPartition, int | None] | None = None,
+) -> State:
     for name, topic in topics.items():
-        state = meet(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
+        begin = {p: starts[name, p] for p in topic.partitions}
+        state = meet(state, name, topic.id, begin, now, {p: (epochs or {}).get((name, p)) for p in begin})
     return replace(state, contacted=True)
 
 
@@ -106,7 +110,12 @@ def due_reset(wanted: Reset | None, state: State) -> Reset | None:
 
 
 def begin_anew(
-    state: State, nonce: str, topics: Mapping[str, Topic], starts: Mapping[TopicPartition, int], now: float
+    state: State,
+    nonce: str,
+    topics: Mapping[str, Topic],
+    starts: Mapping[TopicPartition, int],
+    now: float,
+    epochs: Mapping[TopicPartition, int | None] | None = None,
 ) -> State:
     """A reset: every topic that the state knows gets its next generation.
 
@@ -115,8 +124,9 @@ def begin_anew(
     """
     for name, known in state.topics.items():
         topic = topics.get(name, Topic(known.id, ()))
-        state = remake(state, name, topic.id, {p: starts[name, p] for p in topic.partitions}, now)
-    return reset_done(first_contact(state, topics, starts, now), nonce, now)
+        begin = {p: starts[name, p] for p in topic.partitions}
+        state = remake(state, name, topic.id, begin, now, {p: (epochs or {}).get((name, p)) for p in begin})
+    return reset_done(first_contact(state, topics, starts, now, epochs), nonce, now)
 
 
 def follow(
@@ -128,10 +138,12 @@ def follow(
     skip_lost: bool,
     now: float,
     gone: Mapping[str, float] | None = None,
+    validated: Validated = Validated(),  # noqa: B008 - frozen
 ) -> Contact:
     """The sink's state beside Kafka's. `known_ends` is how far each log reached when last looked at.
 
     `gone` are topics of a pattern that Kafka no longer has, and since when; only these can be given up.
+    `validated` is what Kafka said of committed offsets after a change of leader.
     """
     gaps: list[Gap] = []
     problems: dict[TopicPartition, Problem] = {}
@@ -145,35 +157,38 @@ def follow(
             else:
                 problems |= _missing(state, name)
             continue
-        earliest = {p: seen[name, p].earliest for p in topic.partitions if (name, p) in seen}
-        for p in topic.partitions:
-            if (name, p) not in seen:
-                text = f"{name}-{p}: Kafka did not tell its offsets; does the partition have a leader?"
-                problems[name, p] = Problem("PartitionUnavailable", text)
+        begin = {p: seen[name, p] for p in topic.partitions if (name, p) in seen}
+        earliest, epochs = {p: o.earliest for p, o in begin.items()}, {p: o.leader_epoch for p, o in begin.items()}
+        problems |= {(name, p): _unavailable(name, p, topic) for p in topic.partitions if (name, p) not in seen}
         known = state.topics.get(name)
-        if known is not None and known.id != topic.id:
+        if known is not None and not same_topic(known.id, topic.id):
             gaps += _unwritten(state, name, known_ends, GapReason.TOPIC_REMADE, now)
-            state = remake(state, name, topic.id, earliest, now)
+            state = remake(state, name, topic.id, earliest, now, epochs)
             generation = state.topics[name].generation
-            notes.append(f"topic {name} was deleted and made anew: its objects are named -g{generation} now")
-        state = meet(state, name, topic.id, earliest, now)
+            notes.append(f"topic {name} was recreated: its objects are named -g{generation} from now on")
+        state = meet(state, name, topic.id, earliest, now, epochs)
     # Cut logs first: they raise the topic's generation, which the gaps of its other partitions must name.
-    for at, offsets in seen.items():
-        if skip_lost and state.offset(*at) > offsets.end:
-            state = _cut_back(state, at, offsets, now)
-            notes.append(f"the log of {at[0]}-{at[1]} was cut back to {offsets.end}: going on from there")
+    cuts = follow_cuts(state, seen, known_ends, validated, skip_lost=skip_lost, now=now)
+    state, gaps, problems, notes = cuts.state, gaps + cuts.gaps, problems | cuts.problems, notes + cuts.notes
     readable: dict[TopicPartition, Offsets] = {}
     for at, offsets in seen.items():
-        lost = _lost(state, at, offsets)
-        if lost is None:
+        committed = state.offset(*at)
+        if at in problems:
+            continue
+        if offsets.earliest <= committed:
             readable[at] = offsets
-        elif skip_lost and offsets.earliest > state.offset(*at):
-            generation, committed = state.topics[at[0]].generation, state.offset(*at)
+        elif skip_lost:
+            generation = state.topics[at[0]].generation
             gaps.append(Gap(at[0], generation, at[1], committed, offsets.earliest, GapReason.RETENTION, now))
             readable[at] = offsets
         else:
-            problems[at] = lost
+            problems[at] = _lost(at, committed, offsets.earliest)
     return Contact(state, seen, readable, tuple(gaps), problems, tuple(notes))
+
+
+def _unavailable(name: str, partition: int, topic: Topic) -> Problem:
+    why = "it has no leader" if partition in topic.leaderless else "Kafka did not answer for it in time"
+    return Problem("PartitionUnavailable", f"{name}-{partition}: offsets unknown, {why}; the other partitions go on")
 
 
 def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:
@@ -196,20 +211,6 @@ def _unwritten(state: State, name: str, known_ends: Mapping[TopicPartition, int]
     ]
 
 
-def _lost(state: State, at: TopicPartition, offsets: Offsets) -> Problem | None:
-    """What Kafka no longer has of what the sink still wanted, or of what it had already."""
-    name, committed = f"{at[0]}-{at[1]}", state.offset(*at)
-    if offsets.earliest > committed:
-        text = f"{name}: offsets {committed} to {offsets.earliest - 1} are gone from Kafka, unwritten"
-        return Problem("DataLoss", f"{text}: set spec.source.onDataLoss to Skip to go on behind them")
-    if committed > offsets.end:
-        text = f"{name}: the log ends at {offsets.end}, before the committed offset {committed}"
-        return Problem("LogTruncated", f"{text}: set spec.source.onDataLoss to Skip to go on from its end")
-    return None
-
-
-def _cut_back(state: State, at: TopicPartition, offsets: Offsets, now: float) -> State:
-    """A log that lost its end goes on from there under new names: offsets will be used a second time."""
-    known = state.topics[at[0]]
-    starts = {p: s.offset for p, s in known.partitions.items()} | {at[1]: offsets.end}
-    return remake(state, at[0], known.id, starts, now)
+def _lost(at: TopicPartition, committed: int, earliest: int) -> Problem:
+    text = f"{at[0]}-{at[1]}: offsets {committed} to {earliest - 1} are gone from Kafka, unwritten"
+    return Problem("DataLoss", f"{text}: set spec.source.onDataLoss to Skip to go on behind them")

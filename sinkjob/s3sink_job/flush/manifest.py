@@ -87,6 +87,16 @@ def record_parts(name: str) -> tuple[str, int, int, int]:
     return topic, int(generation), int(partition), int(offset)
 
 
+@dataclass(frozen=True)
+class SourceLog:
+    """Which log the records of a topic were read from."""
+
+    id: str
+    """The topic's id; empty where the broker has none."""
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    """By partition: the epoch of the leader that was read from, where the broker tells."""
+
+
 class GapReason:
     RETENTION = "Retention"
     """Kafka deleted the records before they were written; the sink goes on behind them."""
@@ -94,6 +104,8 @@ class GapReason:
     """A topic of a pattern was deleted with records that were not written yet, and the sink has given it up."""
     TOPIC_REMADE = "TopicRemade"
     """The topic was deleted with records that were not written yet."""
+    LOG_TRUNCATED = "LogTruncated"
+    """The log lost its end, by an unclean election or a lost disk, and with it records that were not written yet."""
     UPLOAD_LOST = "UploadLost"
     """A committed upload was aborted by somebody else, and Kafka no longer has its records."""
 
@@ -136,6 +148,10 @@ class Manifest:
     """By topic: the encoding where it is not that of the others."""
     stamp: int = 0
     """Milliseconds: the time that names and folders of this flush may hold."""
+    logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    """By topic: the log that was read."""
+    mends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By flush: which of its objects this one replaces."""
 
     def encoding_of(self, topic: str) -> Mapping[str, Any]:
         return self.routed.get(topic, self.encoding)
@@ -170,6 +186,10 @@ def manifest_name(number: int, writer: str) -> str:
     return f"{number:012d}-{writer}"
 
 
+def number_of(name: str | None) -> int:
+    return int(name.partition("-")[0]) if name else 0
+
+
 def manifest_from_json(body: bytes, where: str) -> Manifest:
     try:
         doc = json.loads(body)
@@ -193,9 +213,15 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             schemas=doc.get("schemas", {}),
             routed=doc.get("routed", {}),
             stamp=doc.get("stamp", 0),
+            logs={topic: _log_from_doc(log) for topic, log in doc.get("logs", {}).items()},
+            mends={flush: tuple(places) for flush, places in doc.get("mends", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error
+
+
+def _log_from_doc(doc: Mapping[str, Any]) -> SourceLog:
+    return SourceLog(doc["id"], {int(partition): epoch for partition, epoch in doc["epochs"].items()})
 
 
 def object_from_doc(doc: Mapping[str, Any]) -> ObjectEntry:

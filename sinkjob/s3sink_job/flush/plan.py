@@ -59,6 +59,8 @@ class Offsets:
     earliest: int
     stable: int
     end: int
+    leader_epoch: int | None = None
+    """Of the leader that told; None where the broker does not tell."""
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,14 @@ the ledger stamps `revision` and `writer` on what it writes, so that a read-back
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from s3sink_job.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
 
-FORMAT_VERSION = 2
-"""1 is what 0.1.0 reads; 2 remembers resets, which 0.1.0 would forget: upgraded again, they would count again."""
 RECENT_GAPS = 20
+RECENT_TRUNCATIONS = 20
 RESETS_KEPT = 1_000
 SAMPLE = 1_000
 """Offsets: a flush of so many counts as much as all that was measured before it."""
@@ -38,6 +35,42 @@ class Owner:
 
 
 @dataclass(frozen=True)
+class Resource:
+    """The resource that the driver was started for. Kubernetes counts its generations; a new one is created later."""
+
+    uid: str
+    created: str
+    """As Kubernetes writes it: RFC 3339 in UTC, so that texts compare as times do."""
+    generation: int
+
+    def older_than(self, other: Resource) -> bool:
+        return (self.created, self.generation) < (other.created, other.generation)
+
+    def __str__(self) -> str:
+        return f"generation {self.generation} (created {self.created}, uid {self.uid})"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A log that lost committed records: `at` is the first offset that differs, None where the broker cannot tell."""
+
+    at: int | None
+    seen: float
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """A cut log that the sink went on from, in the generation after this one, because onDataLoss is Skip."""
+
+    topic: str
+    partition: int
+    generation: int
+    committed: int
+    resumed: int
+    at: float
+
+
+@dataclass(frozen=True)
 class PartitionState:
     """`start` is where this generation began, `offset` the next one to write, `flushed_at` its last commit."""
 
@@ -49,11 +82,16 @@ class PartitionState:
     written_per_offset: float | None = None
     read_per_offset: float | None = None
     """Bytes, as measured by past flushes; None until there was one."""
+    leader_epoch: int | None = None
+    """Of the leader whose log had everything below `offset`; None where the broker does not tell."""
+    cut: Cut | None = None
+    """Set while the partition is stopped because its log lost what was committed."""
 
 
 @dataclass(frozen=True)
 class TopicState:
     id: str
+    """Empty where the broker has none."""
     generation: int = 1
     partitions: Mapping[int, PartitionState] = field(default_factory=dict)
     schema: str = ""
@@ -95,58 +133,14 @@ class State:
     """Milliseconds: the time that the last flush went by. The next one's is later, whatever the clock says."""
     resets: tuple[ResetDone, ...] = ()
     """Those that were carried out, the last one last."""
+    resource: Resource | None = None
+    """The newest resource that a driver ran for; None if all were started by hand."""
+    lost: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By flush: which of its objects are to be written again, since somebody aborted their uploads."""
+    truncations: tuple[Truncation, ...] = ()
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset
-
-    @property
-    def format_version(self) -> int:
-        """The lowest that can say it."""
-        return FORMAT_VERSION if self.resets else 1
-
-    def to_json(self) -> bytes:
-        return json.dumps({"formatVersion": self.format_version, **asdict(self)}, indent=1).encode()
-
-
-def state_from_json(body: bytes, where: str) -> State:
-    try:
-        doc = json.loads(body)
-        version = doc.pop("formatVersion")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ProtocolError(
-                f"{where} has format version {version}, this s3sink knows up to {FORMAT_VERSION}: "
-                "run a newer s3sink; nothing was changed",
-                reason="NewerFormat",
-            )
-        for field_name in ("epoch", "revision", "flush"):
-            if not isinstance(doc[field_name], int):
-                raise TypeError(f"{field_name} is no whole number")
-        return State(
-            owner=Owner(**doc["owner"]),
-            epoch=doc["epoch"],
-            revision=doc["revision"],
-            writer=doc["writer"],
-            flush=doc["flush"],
-            last=doc["last"],
-            publishing=doc["publishing"],
-            contacted=doc["contacted"],
-            topics={name: _topic_from_doc(t) for name, t in doc["topics"].items()},
-            totals=Totals(**doc["totals"]),
-            recent_gaps=tuple(Gap(**g) for g in doc["recent_gaps"]),
-            stamp=doc.get("stamp", 0),
-            resets=tuple(ResetDone(**r) for r in doc.get("resets", ())),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProtocolError(
-            f"{where} cannot be read as an s3sink state ({error}): restore it from a version or backup; "
-            "nothing was changed",
-            reason="CorruptState",
-        ) from error
-
-
-def _topic_from_doc(doc: Mapping[str, Any]) -> TopicState:
-    partitions = {int(p): PartitionState(**s) for p, s in doc["partitions"].items()}
-    return TopicState(doc["id"], doc["generation"], partitions, doc.get("schema", ""))
 
 
 def raise_epoch(state: State) -> State:
@@ -154,20 +148,46 @@ def raise_epoch(state: State) -> State:
     return replace(state, epoch=state.epoch + 1)
 
 
-def meet(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
+def same_topic(one: str, other: str) -> bool:
+    """Whether two topic ids may be of one topic. An id that is not known says nothing."""
+    return not one or not other or one == other
+
+
+def meet(
+    state: State,
+    topic: str,
+    topic_id: str,
+    starts: Mapping[int, int],
+    now: float,
+    epochs: Mapping[int, int | None] | None = None,
+) -> State:
     """Stores where partitions begin. Those already known keep their offsets, whatever `starts` says."""
     known = state.topics.get(topic, TopicState(id=topic_id))
-    if known.id != topic_id:
+    if not same_topic(known.id, topic_id):
         raise ProtocolError(f"topic {topic} has id {topic_id}, the state knows {known.id}")
-    fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
-    return _with_topic(state, topic, replace(known, partitions={**fresh, **known.partitions}))
+    partitions = {**_beginning(starts, now, epochs), **known.partitions}
+    return with_topic(state, topic, replace(known, id=topic_id or known.id, partitions=partitions))
 
 
-def remake(state: State, topic: str, topic_id: str, starts: Mapping[int, int], now: float) -> State:
-    """A topic made anew (or a log cut back) gets the next generation, which shows in object names."""
-    fresh = {p: PartitionState(start=o, offset=o, flushed_at=now) for p, o in starts.items()}
+def remake(
+    state: State,
+    topic: str,
+    topic_id: str,
+    starts: Mapping[int, int],
+    now: float,
+    epochs: Mapping[int, int | None] | None = None,
+) -> State:
+    """A recreated topic (or a log that was cut) gets the next generation, which shows in object names."""
     known = state.topics[topic]
-    return _with_topic(state, topic, TopicState(topic_id, known.generation + 1, fresh, known.schema))
+    fresh = _beginning(starts, now, epochs)
+    return with_topic(state, topic, TopicState(topic_id or known.id, known.generation + 1, fresh, known.schema))
+
+
+def _beginning(
+    starts: Mapping[int, int], now: float, epochs: Mapping[int, int | None] | None
+) -> dict[int, PartitionState]:
+    known = epochs or {}
+    return {p: PartitionState(start=o, offset=o, flushed_at=now, leader_epoch=known.get(p)) for p, o in starts.items()}
 
 
 def reset_done(state: State, nonce: str, now: float) -> State:
@@ -176,6 +196,8 @@ def reset_done(state: State, nonce: str, now: float) -> State:
         raise ProtocolError(f"the reset {nonce!r} was carried out already")
     if state.publishing is not None:
         raise ProtocolError(f"flush {state.publishing} is still being published")
+    if state.lost:
+        raise ProtocolError(f"objects of the flushes {', '.join(state.lost)} are still to be written again")
     return replace(state, resets=(*state.resets, ResetDone(nonce, now))[-RESETS_KEPT:])
 
 
@@ -198,7 +220,10 @@ def commit(state: State, manifest: Manifest) -> State:
             raise ProtocolError(
                 f"{move.topic}-{move.partition} is at {at.offset}, the flush covers [{move.start},{move.end})"
             )
-        moved = replace(at, offset=move.end, flushed_at=manifest.committed_at)
+        log = manifest.logs.get(move.topic)
+        # An epoch that is not of this very move would make a whole log look cut.
+        leader_epoch = log.epochs.get(move.partition) if log else None
+        moved = replace(at, offset=move.end, flushed_at=manifest.committed_at, leader_epoch=leader_epoch)
         if isinstance(move, SliceEntry):
             moved = _measured(_waiting(moved, at, more=move.more), move)
         topics[move.topic] = replace(known, partitions={**known.partitions, move.partition: moved})
@@ -208,12 +233,18 @@ def commit(state: State, manifest: Manifest) -> State:
         state,
         flush=manifest.number,
         last=manifest.name,
-        publishing=manifest.name if manifest.objects else None,
+        publishing=manifest.name if any(entry.upload_id for entry in manifest.objects) else None,
         topics=topics,
         totals=_add(state.totals, manifest),
         recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
         stamp=max(state.stamp, manifest.stamp),
+        lost=_without(state.lost, manifest.mends),
     )
+
+
+def _without(lost: Mapping[str, tuple[int, ...]], mended: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    left = {flush: tuple(p for p in places if p not in mended.get(flush, ())) for flush, places in lost.items()}
+    return {flush: places for flush, places in left.items() if places}
 
 
 def _waiting(moved: PartitionState, before: PartitionState, *, more: bool) -> PartitionState:
@@ -238,8 +269,16 @@ def _measured(at: PartitionState, entry: SliceEntry) -> PartitionState:
     )
 
 
-def published(state: State) -> State:
-    return replace(state, publishing=None)
+def published(state: State, lost: Sequence[int] = ()) -> State:
+    """The flush is published, but for the objects whose uploads somebody aborted."""
+    if lost and state.publishing is None:
+        raise ProtocolError("nothing is being published")
+    more = {state.publishing: tuple(lost)} if lost and state.publishing else {}
+    return replace(state, publishing=None, lost={**state.lost, **more})
+
+
+def truncated(state: State, event: Truncation) -> State:
+    return replace(state, truncations=(*state.truncations, event)[-RECENT_TRUNCATIONS:])
 
 
 def _add(totals: Totals, manifest: Manifest) -> Totals:
@@ -255,5 +294,5 @@ def _add(totals: Totals, manifest: Manifest) -> Totals:
     )
 
 
-def _with_topic(state: State, name: str, topic: TopicState) -> State:
+def with_topic(state: State, name: str, topic: TopicState) -> State:
     return replace(state, topics={**state.topics, name: topic})

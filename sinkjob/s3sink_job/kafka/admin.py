@@ -7,8 +7,9 @@ is fetched whole, as the text that Java makes of it, and taken apart here.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
@@ -16,12 +17,22 @@ from pyspark.errors import IllegalArgumentException
 from s3sink_job.errors import FinalError, S3SinkError, TransientError
 from s3sink_job.flush.contact import Topic
 from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.truncation import Validated
+from s3sink_job.kafka.silent import Silent
+from s3sink_job.kafka.validation import validate
 
 REQUEST_TIMEOUT, API_TIMEOUT = "request.timeout.ms", "default.api.timeout.ms"
 TIMEOUTS = {REQUEST_TIMEOUT: "15000", API_TIMEOUT: "20000"}
 COURTESY_MS = 5_000
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
-_OFFSET = re.compile(r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),", re.ASCII)
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The zero id: the broker has no topic ids."""
+_OFFSET = re.compile(
+    r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), timestamp=-?\d+, "
+    r"leaderEpoch=Optional(?:\.empty|\[(\d+)\])\)",
+    re.ASCII,
+)
+_LEADERLESS = re.compile(r"\(partition=(\d+), leader=none,")
 FINAL = {
     "SaslAuthenticationException": "the broker refused the credentials: check the Secret in spec.source.propertiesFrom",
     "SslAuthenticationException": "the TLS handshake failed: check the certificates in spec.source.propertiesFrom",
@@ -38,21 +49,29 @@ class KafkaUnavailable(TransientError):
     reason = "KafkaUnavailable"
 
 
+class Told(NamedTuple):
+    """A partition's answer to a question about an offset."""
+
+    offset: int
+    leader_epoch: int | None
+
+
 class Admin:
     """One AdminClient, kept open. `properties` may hold secrets."""
 
     def __init__(self, jvm: Any, properties: Mapping[str, str]) -> None:
         self.jvm = jvm
+        self.properties = dict(properties)
         self.servers = properties["bootstrap.servers"]
+        self._silent = Silent(time.monotonic)
         self._standing: tuple[tuple[TopicPartition, ...], Any, Any] = ((), None, None)
         """The last question about offsets, for earliest and latest: the next look asks the same."""
-        config = jvm.java.util.HashMap()
         # The two go together: Kafka refuses an API time-out that is shorter than a request's.
         timeouts = {} if TIMEOUTS.keys() & properties.keys() else TIMEOUTS
-        for key, value in {**timeouts, **properties}.items():
-            config.put(key, value)
         try:
-            self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(config)
+            self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(
+                self.java_map({**timeouts, **properties})
+            )
         except Py4JJavaError as error:
             # Nothing was sent yet: only a setting can be wrong.
             raise FinalError(
@@ -100,7 +119,12 @@ class Admin:
             if root(error) == UNKNOWN_TOPIC:
                 return None
             raise self.translate(error, f"describe topic {topic}") from None
-        return Topic(id=str(description.topicId().toString()), partitions=_numbers(description.partitions()))
+        topic_id, text = str(description.topicId().toString()), str(description.toString())
+        return Topic(
+            id="" if topic_id == NO_ID else topic_id,
+            partitions=_numbers(description.partitions()),
+            leaderless=frozenset(map(int, _LEADERLESS.findall(text))),
+        )
 
     def compacted(self, topics: Iterable[str]) -> set[str]:
         """The topics that Kafka may thin out, record by record."""
@@ -117,36 +141,76 @@ class Admin:
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
         """`committed` takes the last stable offset as the readable end, otherwise the high watermark.
 
-        Partitions that Kafka cannot tell of now, such as those without a leader, are left out.
+        Partitions that Kafka cannot tell of now are left out. They are asked for by themselves from then on, so that
+        the others need not wait for them.
         """
         wanted = tuple(partitions)
+        quick, slow = self._silent.split(wanted)
+        found = self._offsets(quick, committed=committed)
+        if slow:
+            found |= self._offsets(slow, committed=committed, timeout_ms=COURTESY_MS)
+        self._silent.heard({*quick, *slow}, found)
+        if wanted and not found:
+            raise KafkaUnavailable(f"Kafka at {self.servers} does not tell the offsets of any partition")
+        return {at: found[at] for at in wanted if at in found}
+
+    def _offsets(
+        self, wanted: tuple[TopicPartition, ...], *, committed: bool, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Offsets]:
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec
         if self._standing[0] != wanted:
             keys = [self.partition(at) for at in wanted]
             self._standing = (wanted, self._request(keys, spec.earliest()), self._request(keys, spec.latest()))
         _, first, last = self._standing
-        earliest = self._list(wanted, first, committed=False)
+        earliest = self._list(wanted, first, committed=False, timeout_ms=timeout_ms)
+        if len(earliest) < len(wanted):
+            # Whoever did not answer is not waited for again.
+            wanted = tuple(at for at in wanted if at in earliest)
+            last = self._request(map(self.partition, wanted), spec.latest())
         # The stable end is asked for first: it can then never lie beyond the end we report.
-        stable = self._list(wanted, last, committed=True) if committed else {}
-        end = self._list(wanted, last, committed=False)
-        if held := tuple(at for at, offset in stable.items() if offset < end.get(at, offset)):
+        stable = self._list(wanted, last, committed=True, timeout_ms=timeout_ms) if committed else {}
+        end = self._list(wanted, last, committed=False, timeout_ms=timeout_ms)
+        # Of the first answer: what a later leader said is then checked against the earlier one's log.
+        epochs = {at: told.leader_epoch for at, told in (stable or end).items()}
+        if held := tuple(at for at, told in stable.items() if told.offset < end.get(at, told).offset):
             # What was written between the two looks is no open transaction: a third one tells them apart.
-            again = self._list(held, self._request(map(self.partition, held), spec.latest()), committed=True)
-            stable |= {at: min(offset, end[at]) for at, offset in again.items()}
-        told = [at for at in wanted if at in earliest and at in end and (at in stable or not committed)]
-        return {at: Offsets(earliest[at], stable.get(at, end[at]), end[at]) for at in told}
+            stable |= self._list(held, self._request(map(self.partition, held), spec.latest()), committed=True)
+        told = [at for at in wanted if at in end and (at in stable or not committed)]
+        return {
+            at: Offsets(
+                earliest[at].offset, min(stable.get(at, end[at]).offset, end[at].offset), end[at].offset, epochs[at]
+            )
+            for at in told
+        }
+
+    def leader_epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Of the present leaders; None where the broker does not tell. Partitions without an answer are left out."""
+        wanted = tuple(partitions)
+        spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+        found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
+        return {at: told.leader_epoch for at, told in found.items()}
+
+    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
+        """Whether the logs still have what was read below these offsets, by the leaders of these epochs."""
+        return validate(self, offsets)
 
     def offsets_at(self, partitions: Iterable[TopicPartition], millis: int) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time; None where no record is that young."""
         wanted = tuple(partitions)
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(millis)
         found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
-        return {at: offset if offset >= 0 else None for at, offset in found.items()}
+        return {at: told.offset if told.offset >= 0 else None for at, told in found.items()}
 
     def java_list(self, items: Iterable[Any]) -> Any:
         made = self.jvm.java.util.ArrayList()
         for item in items:
             made.add(item)
+        return made
+
+    def java_map(self, items: Mapping[str, str]) -> Any:
+        made = self.jvm.java.util.HashMap()
+        for key, value in items.items():
+            made.put(key, value)
         return made
 
     def courtesy(self, options: str) -> Any:
@@ -162,33 +226,35 @@ class Admin:
             request.put(key, spec)
         return request
 
-    def _list(self, wanted: tuple[TopicPartition, ...], request: Any, *, committed: bool) -> dict[TopicPartition, int]:
+    def _list(
+        self, wanted: tuple[TopicPartition, ...], request: Any, *, committed: bool, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, Told]:
         if not wanted:
             return {}
         level = self.jvm.org.apache.kafka.common.IsolationLevel
         isolation = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         options = self.jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(isolation)
-        answer = self.client.listOffsets(request, options)
+        answer = self.client.listOffsets(request, options if timeout_ms is None else options.timeoutMs(timeout_ms))
         try:
             text = str(answer.all().get().toString())
         except Py4JJavaError:
             return self._one_by_one(wanted, answer)
-        found = {(topic, int(partition)): int(offset) for topic, partition, offset in _OFFSET.findall(text)}
+        found = {(name, int(p)): Told(int(o), int(e) if e else None) for name, p, o, e in _OFFSET.findall(text)}
         return found if found.keys() == set(wanted) else self._one_by_one(wanted, answer)
 
-    def _one_by_one(self, wanted: tuple[TopicPartition, ...], answer: Any) -> dict[TopicPartition, int]:
+    def _one_by_one(self, wanted: tuple[TopicPartition, ...], answer: Any) -> dict[TopicPartition, Told]:
         """Slow, and what it takes to tell the partitions that failed from the others."""
-        found: dict[TopicPartition, int] = {}
-        failure: S3SinkError | None = None
+        found: dict[TopicPartition, Told] = {}
         for at in wanted:
             try:
-                found[at] = int(answer.partitionResult(self.partition(at)).get().offset())
+                told = answer.partitionResult(self.partition(at)).get()
             except Py4JJavaError as error:
                 failure = self.translate(error, f"offsets of {at[0]}-{at[1]}")
                 if not failure.retryable:
                     raise failure from None
-        if failure is not None and not found:
-            raise failure
+                continue
+            epoch = told.leaderEpoch()
+            found[at] = Told(int(told.offset()), int(epoch.get()) if epoch.isPresent() else None)
         return found
 
     def translate(self, error: Py4JJavaError, what: str) -> S3SinkError:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from s3sink_job.errors import S3SinkError
-from s3sink_job.flush.contact import Problem
 from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry
 from s3sink_job.flush.plan import Offsets, Plan, TopicPartition
+from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.state import State
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.report.progress import Estimate, Progress

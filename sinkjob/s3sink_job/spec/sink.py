@@ -45,6 +45,7 @@ class Metadata:
     namespace: Label = "default"
     uid: str = ""
     generation: Annotated[int, Field(ge=0)] = 1
+    creation_timestamp: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 

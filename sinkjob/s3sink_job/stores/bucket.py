@@ -91,8 +91,8 @@ class Bucket:
         )
         return next((o["Key"] for o in answer.get("Contents", [])), None)
 
-    def list(self, prefix: str) -> Iterator[tuple[str, int]]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+    def list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix, StartAfter=after)
         for page in self._pages("ListObjectsV2", prefix, pages):
             for found in page.get("Contents", []):
                 yield found["Key"], found["Size"]
