@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
+from s3sink_job.engine.gc import orphans
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.manifest import Gap
 from tests.protocol.drivers import IDLE_AT, INTERVAL, TOPIC, ModelDriver, model_parts, run_driver
@@ -13,6 +15,10 @@ from tests.protocol.world import READ_FATES, WRITE_FATES, Choices, Direct, Fate,
 
 DRIVERS_AT_ONCE = 3
 DRIVERS_AT_ALL = 7
+STORES = ((True, False),)
+"""Those that keep conditions, and do not forget metadata."""
+WORSE_STORES = ((False, False), (False, True), (True, True))
+"""Those that do not, or do."""
 FAULTS = (2, 8, 25)
 """In how many of 100 requests something goes wrong: calm, rough, storm."""
 POSITIONS = ("Earliest", "Latest", "Timestamp")
@@ -40,8 +46,12 @@ class _Run:
     def __init__(self, choices: Choices, setting: Setting) -> None:
         self.pick = choices.pick
         self.setting = setting
+        stores = STORES if setting.conditional else WORSE_STORES
+        conditional, forgets = stores[self.pick(len(stores))]
         self.world = World(
-            conditional=setting.conditional,
+            conditional=conditional,
+            forgets=forgets,
+            opaque=bool(self.pick(2)),
             twice=TWICE[self.pick(len(TWICE))],
             partitions=1 + self.pick(2),
         )
@@ -54,7 +64,7 @@ class _Run:
         self.events = (
             *(self.append, self.append, self.append, self.append, self.wait, self.wait, self.start, self.late),
             *(self.late, self.kill, self.retain, self.life_cycle, self.transaction, self.grow, self.remake),
-            *(self.reset, self.reset),
+            *(self.reset, self.reset, self.gc),
             *(getattr(self, name) for name in setting.often for _ in range(8)),
         )
 
@@ -135,6 +145,23 @@ class _Run:
             upload_id = uploads[self.pick(len(uploads))]
             self.world.store.abort(upload_id)
             self.world.note(f"-- {upload_id} is aborted by a lifecycle rule")
+
+    def gc(self) -> None:
+        """`s3sink gc` for uploads of any age. Its requests may fail, and what it then sees must not look complete."""
+        world = self.world
+        line = Direct("gc", lambda name, writes: Fate.LOST if self.pick(100) >= 100 - self.faults else Fate.DONE)
+        driver = ModelDriver(world, line, self.request_retries)
+        try:
+            found = list(orphans(driver._bucket(), driver.routing, [TOPIC], timedelta(0)))
+        except S3SinkError as error:
+            world.note(f"gc: {type(error).__name__}")
+            return
+        needed = world.watchdog.being_published()
+        for _, upload in found:
+            if upload.upload_id in needed:
+                world.blame(f"gc would abort {upload.upload_id}, which a committed flush needs")
+            world.store.abort(upload.upload_id)
+            world.note(f"-- {upload.upload_id} is aborted by gc")
 
     def transaction(self) -> None:
         if logs := self.world.kafka.logs:

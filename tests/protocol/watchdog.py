@@ -99,5 +99,10 @@ class Watchdog:
         """Without conditions two drivers may both have committed; a gap that either noted is noted."""
         return [m for m in self.manifests.values() if m.name in self.committed or not self.conditional]
 
+    def being_published(self) -> set[str]:
+        """Uploads of the flush that the stored state is about to publish."""
+        name = self.history[-1].publishing if self.history else None
+        return {o.upload_id for o in self.manifests[name].objects} if name in self.manifests else set()
+
     def gaps(self) -> list[Gap]:
         return [gap for manifest in self.committed_manifests() for gap in manifest.gaps]

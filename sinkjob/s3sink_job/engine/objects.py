@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
 from s3sink_job.engine.sending import Sending
 from s3sink_job.engine.stage import MOST_STAGED, Group, Stage
-from s3sink_job.flush.keys import At, constant_folder, object_key
+from s3sink_job.flush.keys import At, constant_folder, marked_anew, object_key, refused_for_length
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.formats import ObjectWriter, open_object
 from s3sink_job.records.groups import Groups
@@ -59,6 +59,8 @@ class Objects:
     bucket: Bucket
     as_text: Callable[[tuple[str, ...]], None]
     done: list[ObjectEntry] = field(default_factory=list)
+    refused: dict[Group, str] = field(default_factory=dict)
+    """Groups whose key the store does not take, and why. Nothing of the slice may be committed then."""
     _open: dict[Group, OpenObject] = field(default_factory=dict)
     """The one written to last comes last."""
     _uploads: list[Upload] = field(default_factory=list)
@@ -182,17 +184,21 @@ class Objects:
         upload = Upload(
             *(self.bucket, key, metadata, encoding.content_type, task.destination.part_size),
             content_encoding=encoding.content_encoding,
+            refused="" if task.key else refused_for_length(key, task.longest_segment),
         )
         self._uploads.append(upload)
         writer = open_object(encoding, upload, self._spill)
         return OpenObject(upload, writer, group, first, first)
 
     def _key_again(self) -> str:
-        """What was lost comes back under its own key; should it need a second object, beside it."""
-        if self._begun == 1:
-            return self.task.key
-        extension = self.task.encoding.extension
-        return f"{self.task.key.removesuffix(extension)}-r{self._begun}{extension}"
+        """What was lost comes back under its own key; should it need a second object, beside it.
+
+        Where the store cannot fence a driver, two may do this: each under a name of its own.
+        """
+        key, extension, mark = self.task.key, self.task.encoding.extension, self.task.mark
+        if mark:
+            key = marked_anew(key, extension, mark)
+        return key if self._begun == 1 else f"{key.removesuffix(extension)}-r{self._begun}{extension}"
 
     def _key(self, group: Group, first: int) -> str:
         task, slice = self.task, self.slice
@@ -227,12 +233,13 @@ class Objects:
             group=current.group,
             bucket=self.task.other_bucket,
         )
-        self.done.extend(self._sending.begin(lambda: _sent(upload, entry), upload.left))
+        self.done.extend(self._sending.begin(lambda: self._sent(upload, entry), upload.left))
 
-
-def _sent(upload: Upload, entry: ObjectEntry) -> ObjectEntry:
-    upload_id, etags = upload.finish()
-    return replace(entry, upload_id=upload_id, etags=etags)
+    def _sent(self, upload: Upload, entry: ObjectEntry) -> ObjectEntry:
+        upload_id, etags = upload.finish()
+        if upload.refused:
+            self.refused[entry.group] = upload.refused
+        return replace(entry, upload_id=upload_id, etags=etags)
 
 
 def _by_group(
