@@ -96,6 +96,13 @@ class StripHeaders:
 
 
 @dataclass(frozen=True)
+class ChangeAnswer:
+    """Pass the answer on with other headers: `header` gets each name, in lower case, and value; None leaves it out."""
+
+    header: Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True)
 class Call:
     """Call a function while the request is held: `before` it is forwarded, or `after` the server's answer and
     before ours; `then` goes on as another action would.
@@ -109,7 +116,7 @@ class Call:
     then: DropResponse | Refuse | Status | None = None
 
 
-Action = DropResponse | Refuse | Status | Delay | Late | StripHeaders | Call
+Action = DropResponse | Refuse | Status | Delay | Late | StripHeaders | ChangeAnswer | Call
 Predicate = Callable[[Request], bool]
 
 
@@ -288,6 +295,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, request: Request, target: str, actions: list[Action]) -> None:
         stripped: frozenset[str] = frozenset()
         later: list[Callable[[], object]] = []
+        changes: list[Callable[[str, str], str | None]] = []
         drop = False
         for action in _unfold(actions, request):
             match action:
@@ -303,6 +311,8 @@ class _Handler(BaseHTTPRequestHandler):
                     later.append(partial(after, request))
                 case StripHeaders(names):
                     stripped |= names
+                case ChangeAnswer(header):
+                    changes.append(header)
                 case Refuse():
                     self._hang_up(request)
                     return
@@ -322,7 +332,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._hang_up(request)
                 return
             self._note(request, response.status)
-            self._pass_on(response)
+            self._pass_on(response, changes)
         finally:
             upstream.close()
 
@@ -366,10 +376,13 @@ class _Handler(BaseHTTPRequestHandler):
             size -= len(piece)
             yield piece
 
-    def _pass_on(self, response: http.client.HTTPResponse) -> None:
+    def _pass_on(self, response: http.client.HTTPResponse, changes: list[Callable[[str, str], str | None]]) -> None:
         self.send_response_only(response.status, response.reason)
-        for name, value in response.headers.items():
-            if name.lower() not in _HOP_BY_HOP:
+        for name, given in response.headers.items():
+            value: str | None = given
+            for change in changes:
+                value = None if value is None else change(name.lower(), value)
+            if value is not None and name.lower() not in _HOP_BY_HOP:
                 self.send_header(name, value)
         empty = self.command == "HEAD" or response.status in (204, 304)
         chunked = not empty and response.headers.get("Content-Length") is None

@@ -16,8 +16,11 @@ from s3sink_job.flush.keys import (
     At,
     constant_folder,
     folder_hint,
+    marked_anew,
     may_clash,
+    names_a_flush,
     object_key,
+    refused_for_length,
     room_for_folder,
 )
 from s3sink_job.layout import PARTITION, TOMBSTONES, TOPIC, Item, Layout
@@ -324,3 +327,36 @@ def test_two_routes_that_meet_are_found_by_looking_at_their_keys() -> None:
 
     assert meet(("raw", wide), ("raw/x", narrow))
     assert not meet(("raw", wide), ("raw", narrow))
+
+
+@pytest.mark.parametrize(
+    ("key", "again"),
+    [
+        ("raw/t/0/7-000000000003-58d6fd3100fb.jsonl", "raw/t/0/7-000000000012-0123456789ab.jsonl"),
+        ("raw/t/0/7-g2-000000000003-58d6fd3100fb-part.jsonl", "raw/t/0/7-g2-part-000000000012-0123456789ab.jsonl"),
+        ("raw/t/0/7.jsonl", "raw/t/0/7-000000000012-0123456789ab.jsonl"),
+    ],
+)
+def test_an_object_written_again_is_named_after_the_flush_that_does_it(key: str, again: str) -> None:
+    assert marked_anew(key, ".jsonl", "000000000012-0123456789ab") == again
+    assert names_a_flush(again)
+
+
+@pytest.mark.parametrize("key", ["raw/t/0/0000000000000000007.jsonl", "a-000000000003-58d6fd3100fb/7.jsonl"])
+def test_only_the_name_of_an_object_tells_its_flush(key: str) -> None:
+    assert not names_a_flush(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "limit", "refused"),
+    [
+        ("raw/" + "é" * 128, 255, "256 bytes"),
+        ("raw/" + "é" * 127 + "/x", 255, ""),
+        ("x" * 200 + "/" + "y" * 200, 255, ""),
+        ("x" * 300, None, ""),
+    ],
+)
+def test_a_limit_between_slashes_counts_bytes_of_each_part(key: str, limit: int | None, refused: str) -> None:
+    why = refused_for_length(key, limit)
+    assert refused in why
+    assert bool(why) is bool(refused)

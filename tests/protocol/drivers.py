@@ -29,8 +29,9 @@ from s3sink_job.report import logs
 from s3sink_job.report.reporter import Reporter
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination, S3Sink, parse
+from s3sink_job.stores import probe as probing
 from s3sink_job.stores.bucket import Bucket, Retrying
-from tests.protocol.store import ModelClient
+from tests.protocol.store import ModelClient, ModelS3
 from tests.protocol.world import Applied, Line, Process, Reset, Scheduled, World
 
 TOPIC = "t"
@@ -244,15 +245,23 @@ class OneByOne:
         return done
 
 
+def probe_like(world: World) -> probing.Probed:
+    """What the probe finds out about a store of the world's kind: on another one, where it disturbs nothing."""
+    store = ModelS3(lambda key, before, after: None, **world.store_kind)  # type: ignore[arg-type]
+    client = ModelClient(store, lambda name, call, writes: call())
+    return probing.probe(Bucket(client, "lake", Retrying(0)), "state")  # type: ignore[arg-type]
+
+
 @contextmanager
 def model_parts(world: World) -> Iterator[None]:
     """Puts the model where the driver and its tasks would open a bucket."""
-    fault = None if world.conditional else "the model ignores conditions"
     before = dict(BUCKETS)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probing, "ThreadPool", OneByOne)
+        probed = probe_like(world)
         patch.setattr(driver, "open_bucket", model_bucket)
         patch.setattr(write, "open_bucket", model_bucket)
-        patch.setattr(driver, "probe", lambda bucket, folder: fault)
+        patch.setattr(driver, "probe", lambda bucket, folder: probed)
         patch.setattr(holds, "backoff", lambda retries, attempts: 1.0)
         patch.setattr(held, "holding", lambda admin, partitions: [])
         patch.setattr(publish, "ThreadPool", OneByOne)

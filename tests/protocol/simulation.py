@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
+from s3sink_job.engine.gc import orphans
 from s3sink_job.engine.publish import FLUSH_TAG
 from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.manifest import Gap, GapReason
@@ -11,7 +13,7 @@ from s3sink_job.flush.state import State
 from s3sink_job.flush.statefile import state_to_json
 from tests.protocol.drivers import IDLE_AT, INTERVAL, TOPIC, ModelDriver, model_parts, run_driver
 from tests.protocol.log import BAD, Log, Records
-from tests.protocol.store import TWICE, Stored, etag_of
+from tests.protocol.store import TWICE
 from tests.protocol.watchdog import STATE_FOLDER
 from tests.protocol.world import (
     READ_FATES,
@@ -28,6 +30,10 @@ from tests.protocol.world import (
 
 DRIVERS_AT_ONCE = 3
 DRIVERS_AT_ALL = 7
+STORES = ((True, False),)
+"""Those that keep conditions, and do not forget metadata."""
+WORSE_STORES = ((False, False), (False, True), (True, True))
+"""Those that do not, or do."""
 FAULTS = (2, 8, 25)
 """In how many of 100 requests something goes wrong: calm, rough, storm."""
 POSITIONS = ("Earliest", "Latest", "Timestamp")
@@ -55,8 +61,12 @@ class _Run:
     def __init__(self, choices: Choices, setting: Setting) -> None:
         self.pick = choices.pick
         self.setting = setting
+        stores = STORES if setting.conditional else WORSE_STORES
+        conditional, forgets = stores[self.pick(len(stores))]
         self.world = World(
-            conditional=setting.conditional,
+            conditional=conditional,
+            forgets=forgets,
+            opaque=bool(self.pick(2)),
             twice=TWICE[self.pick(len(TWICE))],
             partitions=1 + self.pick(2),
         )
@@ -72,7 +82,7 @@ class _Run:
             *(self.append, self.append, self.append, self.append, self.wait, self.wait, self.start, self.late),
             *(self.late, self.kill, self.retain, self.life_cycle, self.transaction, self.grow, self.remake),
             *(self.reset, self.reset, self.elect, self.cut, self.read_and_remove, self.zombie, self.roll_back),
-            *(self.hide, self.lead),
+            *(self.hide, self.lead, self.gc),
             *(getattr(self, name) for name in setting.often for _ in range(8)),
         )
 
@@ -153,6 +163,23 @@ class _Run:
             upload_id = uploads[self.pick(len(uploads))]
             self.world.store.abort(upload_id)
             self.world.note(f"-- {upload_id} is aborted by a lifecycle rule")
+
+    def gc(self) -> None:
+        """`s3sink gc` for uploads of any age. Its requests may fail, and what it then sees must not look complete."""
+        world = self.world
+        line = Direct("gc", lambda name, writes: Fate.LOST if self.pick(100) >= 100 - self.faults else Fate.DONE)
+        driver = ModelDriver(world, line, self.request_retries)
+        try:
+            found = list(orphans(driver._bucket(), driver.routing, [TOPIC], timedelta(0)))
+        except S3SinkError as error:
+            world.note(f"gc: {type(error).__name__}")
+            return
+        needed = world.watchdog.being_published()
+        for _, upload in found:
+            if upload.upload_id in needed:
+                world.blame(f"gc would abort {upload.upload_id}, which a committed flush needs")
+            world.store.abort(upload.upload_id)
+            world.note(f"-- {upload.upload_id} is aborted by gc")
 
     def transaction(self) -> None:
         if logs := self.world.kafka.logs:
@@ -303,10 +330,9 @@ def try_older_state(world: World, older: State) -> None:
     """Going on from it must not show a record twice: it is refused wherever something shows that it is older."""
     state_key = f"{STATE_FOLDER}default/model/state.json"
     trial = world.copy()
-    body = state_to_json(older)
     # Objects that their readers removed prove nothing any more; that is documented.
     trial.store.objects |= world.removed
-    trial.store.objects[state_key] = Stored(body, etag_of(body), {})
+    trial.store.restore(state_key, state_to_json(older))
     trial.watchdog.history.append(older)
     trial.note(f"-- the state of flush {older.flush}, epoch {older.epoch}, is put back")
     with model_parts(trial):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -19,6 +20,10 @@ Ask = Callable[[str, Callable[[], Any], bool], Any]
 
 TWICE = ("NoSuchUpload", "Done", "PreconditionFailed")
 """How stores answer to completing what was completed before."""
+PAGE = 2
+"""Entries that a list has on one page."""
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+"""When every upload began: none is too young for `s3sink gc`."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,16 @@ class Stored:
 class Pending:
     key: str
     metadata: dict[str, str]
-    parts: dict[int, bytes] = field(default_factory=dict)
+    parts: dict[int, tuple[bytes, str]] = field(default_factory=dict)
+    """Content and ETag."""
 
 
 class ModelS3:
-    """`on_change` is told of every write that takes effect: (key, before, after)."""
+    """`on_change` is told of every write that takes effect: (key, before, after).
+
+    ETags of an `opaque` store say nothing of the content: each write has another. One that `forgets` does not give
+    metadata back.
+    """
 
     def __init__(
         self,
@@ -45,18 +55,22 @@ class ModelS3:
         *,
         conditional: bool = True,
         twice: str = "NoSuchUpload",
+        opaque: bool = False,
+        forgets: bool = False,
     ) -> None:
         self.on_change = on_change
         self.conditional = conditional
         self.twice = twice
+        self.opaque = opaque
+        self.forgets = forgets
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Pending] = {}
         self.completed: set[str] = set()
         self._made = 0
 
-    def put(self, key: str, body: bytes, *, if_match: str | None, if_absent: bool) -> str:
+    def put(self, key: str, body: bytes, metadata: dict[str, str], *, if_match: str | None, if_absent: bool) -> str:
         self._check(key, if_match=if_match, if_absent=if_absent)
-        return self._store(key, Stored(body, etag_of(body), {}))
+        return self._store(key, Stored(body, self._etag(body), metadata))
 
     def create(self, key: str, metadata: dict[str, str]) -> str:
         self._made += 1
@@ -64,8 +78,9 @@ class ModelS3:
         return f"upload-{self._made}"
 
     def upload(self, upload_id: str, number: int, body: bytes) -> str:
-        self._pending(upload_id).parts[number] = body
-        return etag_of(body)
+        etag = self._etag(body)
+        self._pending(upload_id).parts[number] = (body, etag)
+        return etag
 
     def complete(self, key: str, upload_id: str, etags: list[str], *, if_absent: bool) -> None:
         if upload_id in self.completed and self.twice == "Done":
@@ -74,26 +89,40 @@ class ModelS3:
             raise _refusal("PreconditionFailed", 412)
         pending = self._pending(upload_id)
         self._check(key, if_match=None, if_absent=if_absent)
-        bodies = [pending.parts[number] for number in range(1, len(etags) + 1)]
-        if pending.key != key or [etag_of(b) for b in bodies] != etags:
+        parts = [pending.parts[number] for number in range(1, len(etags) + 1)]
+        if pending.key != key or [etag for _, etag in parts] != etags:
             raise _refusal("InvalidPart", 400)
         del self.uploads[upload_id]
         self.completed.add(upload_id)
-        body = b"".join(bodies)
-        self._store(key, Stored(body, f'{etag_of(body)[:-1]}-{len(bodies)}"', pending.metadata, upload_id))
+        body = b"".join(content for content, _ in parts)
+        self._store(key, Stored(body, f'{self._etag(body)[:-1]}-{len(parts)}"', pending.metadata, upload_id))
 
     def abort(self, upload_id: str) -> None:
         self._pending(upload_id)
         del self.uploads[upload_id]
 
     def copy(self, on_change: Callable[[str, Stored | None, Stored], None]) -> ModelS3:
-        made = ModelS3(on_change, conditional=self.conditional, twice=self.twice)
+        kind = {"conditional": self.conditional, "twice": self.twice, "opaque": self.opaque, "forgets": self.forgets}
+        made = ModelS3(on_change, **kind)  # type: ignore[arg-type]
         made.objects, made.completed, made._made = dict(self.objects), set(self.completed), self._made
         made.uploads = {name: Pending(p.key, p.metadata, dict(p.parts)) for name, p in self.uploads.items()}
         return made
 
+    def restore(self, key: str, body: bytes) -> None:
+        """Somebody puts an older version back."""
+        self.objects[key] = Stored(body, self._etag(body), {})
+
     def keys(self, prefix: str) -> list[str]:
         return sorted(key for key in self.objects if key.startswith(prefix))
+
+    def parts(self, upload_id: str) -> list[dict[str, Any]]:
+        found = sorted(self._pending(upload_id).parts.items())
+        return [{"PartNumber": number, "Size": len(body), "ETag": etag} for number, (body, etag) in found]
+
+    def _etag(self, body: bytes) -> str:
+        self._made += 1
+        text = str(self._made).encode() if self.opaque else body
+        return f'"{hashlib.md5(text, usedforsecurity=False).hexdigest()}"'
 
     def _pending(self, upload_id: str) -> Pending:
         if upload_id not in self.uploads:
@@ -134,27 +163,55 @@ class ModelClient:
         found = self._ask(f"head {Key}", lambda: self._store.objects.get(Key), False)
         if found is None:
             raise _refusal("404", 404)
-        return {"ContentLength": len(found.body), "ETag": found.etag, "Metadata": found.metadata}
+        metadata = {} if self._store.forgets else found.metadata
+        return {"ContentLength": len(found.body), "ETag": found.etag, "Metadata": metadata}
 
-    def list_objects_v2(self, *, Bucket: str, Prefix: str, MaxKeys: int = 1000, StartAfter: str = "") -> dict[str, Any]:
-        def call() -> list[str]:
-            return [key for key in self._store.keys(Prefix) if key > StartAfter][:MaxKeys]
+    def list_objects_v2(
+        self, *, Bucket: str, Prefix: str, MaxKeys: int = PAGE, ContinuationToken: str = "", StartAfter: str = ""
+    ) -> dict[str, Any]:
+        after = ContinuationToken or StartAfter
 
-        keys = self._ask(f"list {Prefix}", call, False)
-        return {"Contents": [{"Key": k, "Size": len(self._store.objects[k].body)} for k in keys]}
+        def call() -> list[dict[str, Any]]:
+            keys = [key for key in self._store.keys(Prefix) if key > after]
+            return [{"Key": key, "Size": len(self._store.objects[key].body)} for key in keys]
 
-    def get_paginator(self, operation: str) -> ModelClient:
-        assert operation == "list_objects_v2"
-        return self
+        found = self._ask(f"list {Prefix} after {after!r}", call, False)
+        page = found[:MaxKeys]
+        token = {"NextContinuationToken": page[-1]["Key"]} if len(found) > MaxKeys else {}
+        return {"Contents": page, "IsTruncated": bool(token), **token}
 
-    def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str) -> Iterator[dict[str, Any]]:
-        yield self.list_objects_v2(Bucket=Bucket, Prefix=Prefix, StartAfter=StartAfter)
+    def list_multipart_uploads(
+        self, *, Bucket: str, Prefix: str, KeyMarker: str = "", UploadIdMarker: str = ""
+    ) -> dict[str, Any]:
+        def call() -> list[tuple[str, str]]:
+            found = sorted((pending.key, upload_id) for upload_id, pending in self._store.uploads.items())
+            return [each for each in found if each[0].startswith(Prefix) and each > (KeyMarker, UploadIdMarker)]
+
+        found = self._ask(f"list uploads {Prefix} after {KeyMarker!r}", call, False)
+        page = [{"Key": key, "UploadId": upload_id, "Initiated": LONG_AGO} for key, upload_id in found[:PAGE]]
+        if len(found) <= PAGE:
+            return {"Uploads": page, "IsTruncated": False}
+        key, upload_id = found[PAGE - 1]
+        return {"Uploads": page, "IsTruncated": True, "NextKeyMarker": key, "NextUploadIdMarker": upload_id}
+
+    def list_parts(self, *, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:
+        """On one page: the model's objects have but one part."""
+        parts = self._ask(f"list parts of {Key} ({UploadId})", lambda: self._store.parts(UploadId), False)
+        return {"Parts": parts, "IsTruncated": False}
 
     def put_object(
-        self, *, Bucket: str, Key: str, Body: bytes, IfMatch: str = "", IfNoneMatch: str = "", **_: Any
+        self,
+        *,
+        Bucket: str,
+        Key: str,
+        Body: bytes,
+        IfMatch: str = "",
+        IfNoneMatch: str = "",
+        Metadata: dict[str, str] | None = None,
+        **_: Any,
     ) -> dict[str, Any]:
         def call() -> str:
-            return self._store.put(Key, Body, if_match=IfMatch, if_absent=bool(IfNoneMatch))
+            return self._store.put(Key, Body, Metadata or {}, if_match=IfMatch, if_absent=bool(IfNoneMatch))
 
         return {"ETag": self._ask(f"put {Key}", call, True)}
 
@@ -166,6 +223,10 @@ class ModelClient:
             return self._store.upload(UploadId, PartNumber, Body)
 
         return {"ETag": self._ask(f"part {PartNumber} of {Key} ({UploadId})", call, True)}
+
+    def delete_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        self._ask(f"delete {Key}", lambda: self._store.objects.pop(Key, None), True)
+        return {}
 
     def complete_multipart_upload(
         self, *, Bucket: str, Key: str, UploadId: str, MultipartUpload: dict[str, Any], IfNoneMatch: str = ""
@@ -191,7 +252,3 @@ def conflict() -> ClientError:
 def _refusal(code: str, status: int) -> ClientError:
     answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, "Model")  # type: ignore[arg-type]
-
-
-def etag_of(body: bytes) -> str:
-    return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'

@@ -226,7 +226,7 @@ def test_a_driver_that_breaks_a_rule_is_found_out(
 def test_a_topic_made_anew_without_a_new_generation_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contact, "remake", one_generation)
 
-    assert re.search("moved back|was overwritten|never gets level", broken_promise(Setting()))
+    assert re.search("moved back|was overwritten|never gets level|by a reset", broken_promise(Setting()))
 
 
 RESETS = Setting(often=("reset",))

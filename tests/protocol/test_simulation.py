@@ -38,6 +38,12 @@ def test_a_store_without_conditions_may_repeat_records_and_never_loses_one(block
         simulate(Seeded(seed), Setting(conditional=False))
 
 
+@pytest.mark.parametrize("event", ["gc", "late"])
+def test_neither_gc_nor_late_requests_cost_a_record_while_every_fourth_request_fails(event: str) -> None:
+    for seed in range(60):
+        simulate(Seeded(seed), Setting(often=(event,), faults=25))
+
+
 def test_the_simulation_is_busy_enough_to_be_worth_something() -> None:
     """Without this a model that does nothing would prove everything."""
     ends = [simulate(Seeded(seed)) for seed in range(1000, 1040)]

@@ -113,5 +113,10 @@ class Watchdog:
         """Generation, partition and offset of the bad records that were left out."""
         return {(s.generation, s.partition, o) for m in self.committed_manifests() for s in m.slices for o in s.skipped}
 
+    def being_published(self) -> set[str]:
+        """Uploads of the flush that the stored state is about to publish."""
+        name = self.history[-1].publishing if self.history else None
+        return {o.upload_id for o in self.manifests[name].objects} if name in self.manifests else set()
+
     def gaps(self) -> list[Gap]:
         return [gap for manifest in self.committed_manifests() for gap in manifest.gaps]

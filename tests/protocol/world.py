@@ -120,11 +120,21 @@ class Applied:
 
 
 class World:
-    def __init__(self, *, conditional: bool = True, twice: str = "NoSuchUpload", partitions: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        conditional: bool = True,
+        twice: str = "NoSuchUpload",
+        partitions: int = 1,
+        opaque: bool = False,
+        forgets: bool = False,
+    ) -> None:
         self.kafka = ModelKafka("t", partitions)
-        self.watchdog = Watchdog(conditional=conditional, blame=self.blame)
-        self.store = ModelS3(self.watchdog.changed, conditional=conditional, twice=twice)
-        self.conditional = conditional
+        self.store_kind = {"conditional": conditional, "twice": twice, "opaque": opaque, "forgets": forgets}
+        self.conditional = conditional and not forgets
+        """Whether the store keeps all that exactly once needs."""
+        self.watchdog = Watchdog(conditional=self.conditional, blame=self.blame)
+        self.store = ModelS3(self.watchdog.changed, **self.store_kind)  # type: ignore[arg-type]
         self.applied = Applied()
         """What the manifest says for drivers that start from now on."""
         self.earlier: list[Applied] = []

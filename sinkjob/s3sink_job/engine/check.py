@@ -15,6 +15,7 @@ from s3sink_job.kafka.groups import refuse_members
 from s3sink_job.spec import S3Sink
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.probe import probe
+from s3sink_job.stores.uploads import try_upload
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,18 @@ def _check_store(
         for name in ("", *routing.other_buckets):
             bucket.named(name).check()
             yield Finding("bucket", True, f"{name or destination.bucket} is there and may be listed")
-        fault = probe(bucket, f"{destination.state_prefix}/{sink.id}")
+        probed = probe(bucket, f"{destination.state_prefix}/{sink.id}")
         for place in routing.destinations:
-            _try_upload(bucket.named(place.bucket), place.prefix)
+            try_upload(bucket.named(place.bucket), place.prefix)
         yield Finding("permissions", True, "objects and uploads may be written below prefix and statePrefix")
-        if fault is None:
+        if probed.fault is None:
             yield Finding("conditional writes", True, "the store keeps exactly once")
         else:
             ok = sink.spec.delivery == "AtLeastOnce"
-            yield Finding("conditional writes", ok, f"{fault}: only delivery AtLeastOnce is possible")
+            yield Finding("conditional writes", ok, f"{probed.fault}: only delivery AtLeastOnce is possible")
+        if probed.longest_segment is not None:
+            text = f"the store takes {probed.longest_segment} bytes between the slashes of a key: with longer folders "
+            yield Finding("keys", True, f"{text}a record is a bad record")
         ledger = ledger_of(bucket)
         state = ledger.load()
         if state is not None and not state.owner.same_sink(ledger.owner):
@@ -75,16 +79,6 @@ def _check_state(sink: S3Sink, state: State | None) -> Iterator[Finding]:
     if reset is not None:
         anew = f"the next run starts every topic anew at {in_words(reset.to)}; what was written stays"
         yield Finding("reset", True, f"{reset.nonce}: {anew if due_reset(reset, state) else 'carried out already'}")
-
-
-def _try_upload(bucket: Bucket, prefix: str) -> None:
-    """An upload where the data will go, begun and aborted: nothing ever shows."""
-    key = "/".join(part for part in (prefix, "s3sink-check") if part)
-    upload_id = bucket.create_upload(key, {}, "application/octet-stream")
-    try:
-        bucket.upload_part(key, upload_id, 1, b"s3sink")
-    finally:
-        bucket.abort_upload(key, upload_id)
 
 
 def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Finding]:

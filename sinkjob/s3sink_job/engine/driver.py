@@ -83,7 +83,8 @@ class Driver:
         self.problems: Mapping[TopicPartition, Problem] = {}
         self._blocked: Mapping[TopicPartition, Problem] = {}
         """Those of them that keep a partition from being read."""
-        self._writing = Writing(sink, secrets, spark, stop, self.routing, reporter.metrics.request_retries.inc)
+        retried, throttled = reporter.metrics.request_retries.inc, reporter.throttled
+        self._writing = Writing(sink, secrets, spark, stop, self.routing, retried, throttled)
         self._topics = Topics(sink.spec.source, clock)
         self._held = Held(clock)
         self._mirror = Mirror(sink.spec.source.publish_offsets_to, reporter, clock)
@@ -107,17 +108,18 @@ class Driver:
         for name in ("", *self.routing.other_buckets):
             bucket.named(name).check()
         folder = f"{self.spec.destination.state_prefix}/{self.sink.id}"
-        fault = probe(bucket, folder)
-        self.reporter.probed(fault, self.spec.delivery)
-        if fault is not None and self.spec.delivery == "ExactlyOnce":
+        probed = probe(bucket, folder)
+        self.reporter.probed(probed.fault, self.spec.delivery, probed.reason)
+        if probed.fault is not None and self.spec.delivery == "ExactlyOnce":
             raise FinalError(
-                f"the store of bucket {bucket.name} cannot give exactly once: {fault}. "
-                "Use a store with conditional writes, or set spec.delivery to AtLeastOnce",
-                reason="NoConditionalWrites",
+                f"the store of bucket {bucket.name} cannot give exactly once: {probed.fault}. "
+                "Use a store that keeps conditions and metadata, or set spec.delivery to AtLeastOnce",
+                reason=probed.reason,
             )
+        self._writing.longest_segment = probed.longest_segment
         metadata = self.sink.metadata
         owner = Owner(self.cluster, metadata.namespace, metadata.name, metadata.uid)
-        ledger = Ledger(bucket, folder, owner, conditional=fault is None)
+        ledger = Ledger(bucket, folder, owner, conditional=probed.fault is None)
         state = ledger.open(metadata.annotations.get(ADOPT, ""), _resource(metadata))
         logs.info("took over", epoch=state.epoch, flush=state.flush, writer=ledger.writer)
         self.books = Books(ledger, state, self.clock)
@@ -127,6 +129,7 @@ class Driver:
         retries = self.spec.errors.request_retries
         bucket = open_bucket(self.spec.destination, self.secrets, Retrying(retries.max, retries.backoff))
         bucket.on_retry = lambda what: self.reporter.metrics.request_retries.inc()
+        bucket.share = self._writing.share
         return bucket
 
     def _kafka(self) -> Admin:

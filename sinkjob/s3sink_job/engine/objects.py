@@ -17,7 +17,7 @@ from s3sink_job.engine.publish import FLUSH_TAG, SINK_TAG
 from s3sink_job.engine.rewriting import LostObjects
 from s3sink_job.engine.sending import Sending
 from s3sink_job.engine.stage import MOST_STAGED, Group, Stage
-from s3sink_job.flush.keys import At, constant_folder, object_key
+from s3sink_job.flush.keys import At, constant_folder, object_key, refused_for_length
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.formats import ObjectWriter, open_object
 from s3sink_job.records.groups import Groups
@@ -59,6 +59,8 @@ class Objects:
     bucket: Bucket
     as_text: Callable[[tuple[str, ...]], None]
     done: list[ObjectEntry] = field(default_factory=list)
+    refused: dict[Group, str] = field(default_factory=dict)
+    """Groups whose key the store does not take, and why. Nothing of the slice may be committed then."""
     _open: dict[Group, OpenObject] = field(default_factory=dict)
     """The one written to last comes last."""
     _uploads: list[Upload] = field(default_factory=list)
@@ -181,12 +183,13 @@ class Objects:
     def _begin(self, group: Group, first: int) -> OpenObject:
         task = self.task
         self._begun += 1
-        key = self._again.key(group, task.encoding.extension) if self._again else self._key(group, first)
+        key = self._again.key(group, task.encoding.extension, task.mark) if self._again else self._key(group, first)
         metadata = {SINK_TAG: task.sink, FLUSH_TAG: task.flush}
         encoding = task.encoding
         upload = Upload(
             *(self.bucket, key, metadata, encoding.content_type, task.destination.part_size),
             content_encoding=encoding.content_encoding,
+            refused="" if task.again else refused_for_length(key, task.longest_segment),
         )
         self._uploads.append(upload)
         writer = open_object(encoding, upload, self._spill)
@@ -225,12 +228,13 @@ class Objects:
             group=self._again.group(current.group) if self._again else current.group,
             bucket=self.task.other_bucket,
         )
-        self.done.extend(self._sending.begin(lambda: _sent(upload, entry), upload.left))
+        self.done.extend(self._sending.begin(lambda: self._sent(upload, entry), upload.left))
 
-
-def _sent(upload: Upload, entry: ObjectEntry) -> ObjectEntry:
-    upload_id, etags = upload.finish()
-    return replace(entry, upload_id=upload_id, etags=etags)
+    def _sent(self, upload: Upload, entry: ObjectEntry) -> ObjectEntry:
+        upload_id, etags = upload.finish()
+        if upload.refused:
+            self.refused[entry.group] = upload.refused
+        return replace(entry, upload_id=upload_id, etags=etags)
 
 
 def _by_group(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from s3sink_job.flush.keys import marked_anew
 from s3sink_job.records.groups import Groups
 
 if TYPE_CHECKING:
@@ -52,9 +53,14 @@ class LostObjects:
     def group(self, name: Group) -> Group:
         return self._lost[int(name[0])].group
 
-    def key(self, name: Group, extension: str) -> str:
-        """What was lost comes back under its own key; should it need a second object, beside it."""
+    def key(self, name: Group, extension: str, mark: str) -> str:
+        """What was lost comes back under its own key; should it need a second object, beside it.
+
+        Where the store cannot fence a driver, two may do this: each under a name of its own, by `mark`.
+        """
         number = int(name[0])
         self._begun[number] += 1
         key = self._lost[number].key
+        if mark:
+            key = marked_anew(key, extension, mark)
         return key if self._begun[number] == 1 else f"{key.removesuffix(extension)}-r{self._begun[number]}{extension}"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from s3sink_job.engine.publish import PARALLEL
 from s3sink_job.flush.manifest import ObjectEntry
+from s3sink_job.stores.share import PARALLEL
 
 MOST_SENDING = 32 * 2**20
 """Bytes that are on their way together; an object that has more goes alone."""

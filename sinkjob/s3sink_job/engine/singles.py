@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from s3sink_job.encoding import Encoding
-from s3sink_job.engine.publish import FLUSH_TAG, PARALLEL, RECORD_TAG, SINK_TAG, VALUE_TAG, key_taken
+from s3sink_job.engine.publish import FLUSH_TAG, RECORD_TAG, SINK_TAG, VALUE_TAG, key_taken
 from s3sink_job.errors import TransientError
-from s3sink_job.flush.keys import At, constant_folder, object_key
+from s3sink_job.flush.keys import At, constant_folder, object_key, refused_for_length
 from s3sink_job.flush.manifest import ObjectEntry, Slice, record_name
 from s3sink_job.formats.compression import compressing
 from s3sink_job.records.groups import Groups
 from s3sink_job.stores.bucket import Bucket, Found, PreconditionFailed
+from s3sink_job.stores.errors import KeyRefused
+from s3sink_job.stores.share import PARALLEL
 
 if TYPE_CHECKING:
     from s3sink_job.engine.write import WriteTask
@@ -37,6 +39,8 @@ class SingleObjects:
     slice: Slice
     bucket: Bucket
     done: list[ObjectEntry] = field(default_factory=list)
+    refused: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """As those of `Objects`."""
 
     def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
         # A request for each record costs a thousand times what a step of Python does.
@@ -65,8 +69,20 @@ class SingleObjects:
         key = object_key(task.destination.prefix, encoding.layout, at, folder, encoding.extension, task.mark)
         body = _compressed(value, encoding)
         place = (slice.topic, slice.generation, slice.partition)
-        self._send(key, body, {RECORD_TAG: record_name(*place, offset), VALUE_TAG: hashlib.sha256(value).hexdigest()})
+        record_tags = {RECORD_TAG: record_name(*place, offset), VALUE_TAG: hashlib.sha256(value).hexdigest()}
+        if why := self._refusal(key, body, record_tags):
+            self.refused[group] = why
         return ObjectEntry(*(key, "", (), *place, offset, offset, 1, len(body)), group=group, bucket=task.other_bucket)
+
+    def _refusal(self, key: str, body: bytes, record: dict[str, str]) -> str:
+        """Sends the object; why the store does not take its key, if it does not."""
+        if why := refused_for_length(key, self.task.longest_segment):
+            return why
+        try:
+            self._send(key, body, record)
+        except KeyRefused as error:
+            return f"the store does not take its key: {error}"
+        return ""
 
     def _send(self, key: str, body: bytes, record: dict[str, str]) -> None:
         task, encoding = self.task, self.task.encoding

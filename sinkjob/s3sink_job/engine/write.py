@@ -20,18 +20,21 @@ from s3sink_job.encoding import KAFKA_COLUMNS, Encoding
 from s3sink_job.engine.objects import Objects
 from s3sink_job.engine.pace import Pace
 from s3sink_job.engine.singles import SingleObjects
+from s3sink_job.engine.stage import Group
 from s3sink_job.errors import ProtocolError, S3SinkError
-from s3sink_job.flush.keys import MAX_KEY_BYTES, room_for_folder
+from s3sink_job.flush.keys import MAX_KEY_BYTES, refused_for_length, room_for_folder
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
 from s3sink_job.formats import unwritable
 from s3sink_job.records.decode import Decoder, null_rows, open_decoder
 from s3sink_job.records.folders import folders_of
-from s3sink_job.records.groups import Groups, groups_of
+from s3sink_job.records.groups import Groups, groups_of, rows_in
 from s3sink_job.secrets import Secrets
 from s3sink_job.spec import Destination
 from s3sink_job.spill import SpillPlace
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
+from s3sink_job.stores.share import PARALLEL, Share
+from s3sink_job.stores.uploads import try_upload
 
 LARGE_RECORD = "LargeRecord"
 """The reason of a slice that a job of small records cannot take."""
@@ -66,6 +69,12 @@ class SliceResult:
     """Of the columns that Spark handed over: what the slice's records weigh in Kafka, without its compression."""
     schema: str = ""
     """What the slice taught of its topic's columns, as text."""
+    throttled: int = 0
+    """Requests that the store answered with: slow down."""
+    share: int = PARALLEL
+    """Requests at a time that the task was down to in the end."""
+    refused: tuple[tuple[Group, str], ...] = ()
+    """Groups whose key the store does not take, and why."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -82,6 +91,9 @@ def result_from_json(text: str) -> SliceResult:
         request_retries=doc["request_retries"],
         read_bytes=doc["read_bytes"],
         schema=doc["schema"],
+        throttled=doc["throttled"],
+        share=doc["share"],
+        refused=tuple((tuple(group), why) for group, why in doc["refused"]),
     )
 
 
@@ -139,6 +151,12 @@ class WriteTask:
     """By topic: what differs for it."""
     other_bucket: str = ""
     """The bucket, where it is not the sink's own."""
+    requests: int = PARALLEL
+    """That it may have under way at a time, to begin with."""
+    longest_segment: int | None = None
+    """Bytes between the slashes of a key, where the store has a limit."""
+    refused: Mapping[Slice, Mapping[Group, str]] = field(default_factory=dict)
+    """Groups whose key the store did not take before: their records are bad records."""
 
     def of(self, topic: str) -> WriteTask:
         """The task as it is for this topic."""
@@ -216,6 +234,7 @@ class SliceWriter:
     _retries: int = 0
     _counting: Lock = field(default_factory=Lock)
     _read: int = 0
+    _share: Share = field(init=False)
     _end: int | None = None
     """Where the slice ends before its time, because it makes enough objects."""
 
@@ -224,6 +243,7 @@ class SliceWriter:
         self._last = self.slice.start - 1
         bucket = open_bucket(task.destination, task.secrets, task.retrying)
         bucket.on_retry = self._count_retry
+        bucket.share = self._share = Share(task.requests)
         known, generation = task.schemas.get(topic, ""), self.slice.generation
         self._decoder = open_decoder(task.encoding, topic, known, generation=generation)
         self._objects = open_objects(task, self.slice, bucket, self._decoder.as_text)
@@ -256,24 +276,38 @@ class SliceWriter:
         if self._failure is None or self._failure.offset is not None:
             try:
                 self._objects.close()
+                self._blame_keys()
             except S3SinkError as error:
                 self._failure = Failure(error.reason, str(error), error.retryable)
+        said = SliceResult(
+            *(self.slice, self.slice.start),
+            failure=self._failure,
+            request_retries=self._retries,
+            throttled=self._share.throttled,
+            share=self._share.now,
+        )
         if self._failure is not None:
             if self._failure.offset is None:
                 self.abandon()
-                return SliceResult(self.slice, self.slice.start, failure=self._failure, request_retries=self._retries)
+                blamed = self._failure.reason == "KeyRefused"
+                return replace(said, refused=tuple(self._objects.refused.items()) if blamed else ())
             end = self._failure.offset
         self._objects.tidy()
-        return SliceResult(
-            slice=self.slice,
+        return replace(
+            said,
             end=end,
             objects=tuple(self._objects.done),
             skipped=tuple(o for o in self._skipped if o < end),
-            failure=self._failure,
-            request_retries=self._retries,
             read_bytes=self._read,
             schema=self._decoder.schema,
         )
+
+    def _blame_keys(self) -> None:
+        """Fails the slice if the store refused some keys. It is not the keys' fault if it refuses any other, too."""
+        if self._objects.refused:
+            try_upload(self._objects.bucket, self.task.destination.prefix)
+            why = next(iter(self._objects.refused.values()))
+            self._failure = Failure("KeyRefused", f"{self.slice}: {why}", retryable=False)
 
     def abandon(self) -> None:
         self._objects.abandon()
@@ -311,6 +345,8 @@ class SliceWriter:
         if encoding.nulls == "Fail":
             bad |= dict.fromkeys(pc.indices_nonzero(nulls).to_pylist(), NULL_VALUE)
         groups = groups_of(batch, encoding, folders)
+        if self.task.refused or self.task.longest_segment is not None:
+            bad |= rows_in(groups, len(offsets), self._refusal)
         if self._too_many(groups):
             self._end = first
             return
@@ -320,6 +356,13 @@ class SliceWriter:
             groups = None if groups is None else Groups(groups.keys, groups.codes.filter(keep))
         if len(offsets):
             self._objects.write(rows, offsets, groups)
+
+    def _refusal(self, group: Group) -> str:
+        """Why the store does not take the key of the group's object; empty if it does, or nobody knows yet."""
+        if why := self.task.refused.get(self.slice, {}).get(group):
+            return why
+        varies = self.task.encoding.folders_vary
+        return refused_for_length(group[0], self.task.longest_segment) if varies else ""
 
     def _too_many(self, groups: Groups | None) -> bool:
         """Not of the first batch: a slice gets on, whatever it holds."""

@@ -23,8 +23,11 @@ from s3sink_job.secrets import Secrets
 from s3sink_job.spec import S3Sink
 from s3sink_job.spill import SpillPlace, spill_folder
 from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.stores.share import Share
 
 EVERY_BAD_RECORD = 2**63
+RUNS_FOR_KEYS = 3
+"""One finds all keys of a slice that the store refuses, but for those behind a record that stopped it."""
 JOBS_A_COLLECTION = 40
 """What Spark remembers of a job outlives it until the whole heap is collected, which it seldom is: a third of a MB each
 that would fill the heap. A collection takes 0.2 s."""
@@ -38,6 +41,10 @@ class Writing:
     stop: threading.Event
     routing: Routing
     on_request_retries: Callable[[int], None]
+    on_throttled: Callable[[int, int], None] = lambda answers, share: None
+    share: Share = field(default_factory=Share)
+    """Of the driver, and what its tasks begin with."""
+    longest_segment: int | None = None
     leaders: Leaders = field(default_factory=Leaders)
     _jobs: int = 0
     _large: set[tuple[str, int]] = field(default_factory=set)
@@ -74,6 +81,8 @@ class Writing:
             conditional=conditional,
             spill=self._spill_place(),
             schemas=schemas,
+            requests=self.share.now,
+            longest_segment=self.longest_segment,
         )
 
     def _spill_place(self) -> SpillPlace:
@@ -129,7 +138,15 @@ class Writing:
             target = task.of(topic)
             destination = replace(target.destination, bucket=bucket or task.destination.bucket)
             targets[topic] = Target(target.encoding, destination, records=None, bytes=None)
-        task = replace(task, again=again, routed=targets, most_objects=None, skip_bad=True, max_bad=EVERY_BAD_RECORD)
+        task = replace(
+            task,
+            again=again,
+            routed=targets,
+            most_objects=None,
+            longest_segment=None,
+            skip_bad=True,
+            max_bad=EVERY_BAD_RECORD,
+        )
         return self.write(task, state, connection)
 
     def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
@@ -141,12 +158,34 @@ class Writing:
         group += f".l{self.leaders.changes}" if self.leaders.changes else ""
         results = self._run(task, connection, group)
         self.on_request_retries(sum(r.request_retries for r in results))
+        self._follow(results)
         self._jobs += 1
         if self._jobs % JOBS_A_COLLECTION == 0:
             self.spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
         return results
 
+    def _follow(self, results: list[SliceResult]) -> None:
+        """If the store throttled, the next tasks begin with fewer requests at a time; if not, with one more."""
+        answers = sum(r.throttled for r in results)
+        self.share.follow(min((r.share for r in results if r.throttled), default=None))
+        self.on_throttled(answers + self.share.take_count(), self.share.now)
+        if answers:
+            report.warning("the store throttles", answers=answers, requests_at_a_time=self.share.now)
+
     def _run(self, task: WriteTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """Slices with keys that the store refuses again, with the records of those keys as bad records."""
+        results = self._run_by_size(task, connection, group)
+        for _ in range(RUNS_FOR_KEYS):
+            found = {r.slice: dict(r.refused) for r in results if r.refused}
+            if not found or task.again:
+                break
+            known = {part: {**task.refused.get(part, {}), **groups} for part, groups in found.items()}
+            task = replace(task, slices=tuple(found), refused={**task.refused, **known})
+            again = {r.slice: r for r in self._run_by_size(task, connection, group)}
+            results = [again.get(r.slice, r) for r in results]
+        return results
+
+    def _run_by_size(self, task: WriteTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """As small records, where that is not known to be wrong; slices with others again, as what they are."""
         small = can_be_small(task.columns) and not any(s.at in self._large for s in task.slices)
         isolation = self.sink.spec.source.isolation

@@ -19,6 +19,7 @@ from s3sink_job.flush.escaping import escape, topic_segment, value_segment
 from s3sink_job.layout import Item, Layout
 
 MAX_KEY_BYTES = 1024
+MARKED = re.compile(r"-\d{12,}-[0-9a-f]{12}(?![0-9a-f])(?=[^/]*$)")
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = LARGEST_GENERATION = LARGEST_PART = 2**31 - 1
 
@@ -50,6 +51,18 @@ def object_key(prefix: str, layout: Layout, at: At, folder: str, extension: str,
     return key
 
 
+def names_a_flush(key: str) -> bool:
+    """Whether the key has the mark of a flush: then nobody else can have written the object."""
+    return MARKED.search(key) is not None
+
+
+def marked_anew(key: str, extension: str, mark: str) -> str:
+    """The key of an object that is written again by another flush."""
+    for found in [*MARKED.finditer(key)][-1:]:
+        key = key[: found.start()] + key[found.end() :]
+    return f"{key.removesuffix(extension)}-{mark}{extension}"
+
+
 def room_for_folder(prefix: str, layout: Layout, topic: str, extension: str, mark: str = "") -> int:
     """How many bytes a folder may have, so that no object of the topic gets too long a key."""
     last = At(topic, LARGEST_GENERATION, LARGEST_PARTITION, LARGEST_OFFSET, LARGEST_PART)
@@ -59,6 +72,16 @@ def room_for_folder(prefix: str, layout: Layout, topic: str, extension: str, mar
     if len(least.encode()) > room:
         raise _too_long("/".join(part for part in (prefix, least, longest) if part))
     return room
+
+
+def refused_for_length(key: str, longest_segment: int | None) -> str:
+    """Why a store with such a limit would not take the key; empty if it would."""
+    if longest_segment is None or len(key.encode()) <= longest_segment:
+        return ""
+    longest = max(key.split("/"), key=lambda part: len(part.encode()))
+    if (size := len(longest.encode())) <= longest_segment:
+        return ""
+    return f"{longest!r} in its key has {size} bytes, and this store takes {longest_segment} between slashes"
 
 
 def constant_folder(layout: Layout, topic: str, partition: int) -> str:

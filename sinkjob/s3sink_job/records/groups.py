@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,3 +50,12 @@ def _windows(batch: pa.RecordBatch, window: float) -> Column:
     rest = pc.subtract(time, pc.multiply(pc.divide(time, length), length))
     start = pc.subtract(time, pc.if_else(pc.less(rest, 0), pc.add(rest, length), rest))
     return start.cast(pa.string())
+
+
+def rows_in(groups: Groups | None, count: int, why: Callable[[tuple[str, ...]], str]) -> dict[int, str]:
+    """The rows of groups that there is a reason for, with the reason. Without groups all `count` rows are in one."""
+    if groups is None:
+        text = why(())
+        return dict.fromkeys(range(count), text) if text else {}
+    found = {code: text for code, group in enumerate(groups.keys) if (text := why(group))}
+    return {row: found[code] for row, code in enumerate(groups.codes.to_pylist()) if code in found} if found else {}

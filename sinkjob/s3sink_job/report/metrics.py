@@ -25,6 +25,8 @@ class Metrics:
         self.last_flush = gauge("s3sink_last_flush_timestamp_seconds", "When the last flush was published")
         self.retries = counter("s3sink_flush_retries", "Flushes that failed and are tried again", ("reason",))
         self.request_retries = counter("s3sink_request_retries", "S3 requests that were tried again")
+        self.throttled = counter("s3sink_throttled_requests", "S3 requests that the store answered with: slow down")
+        self.share = gauge("s3sink_requests_at_a_time", "S3 requests that a task may have under way")
         self.errors = counter("s3sink_errors", "Failures, by reason", ("reason",))
         self.skipped = counter("s3sink_skipped_records", "Bad records left out by errors.records: Skip", PARTITION)
         self.gaps = counter("s3sink_gap_offsets", "Offsets that Kafka lost before they were written", PARTITION)

@@ -57,12 +57,16 @@ class Reporter:
             self._facts["phase"] = phase
         self.condition("Ready", phase in {"Running", "Paused", "Completed"}, phase, message or phase)
 
-    def probed(self, fault: str | None, delivery: str) -> None:
+    def probed(self, fault: str | None, delivery: str, reason: str = "NoConditionalWrites") -> None:
         if fault is None:
             text = "the store's conditional writes work"
             self.condition("ExactlyOnce", True, "ConditionalWrites", text)
         else:
-            self.condition("ExactlyOnce", False, "NoConditionalWrites", f"{fault}; delivery is {delivery}")
+            self.condition("ExactlyOnce", False, reason, f"{fault}; delivery is {delivery}")
+
+    def throttled(self, answers: int, share: int) -> None:
+        self.metrics.throttled.inc(answers)
+        self.metrics.share.set(share)
 
     def observed(
         self,

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from s3sink_job.stores.errors import NO_OBJECT, NO_OBJECT_FOR_HEAD, NoSuchUpload, PreconditionFailed, translate
+from s3sink_job.errors import FinalError
+from s3sink_job.stores.errors import (
+    NO_OBJECT,
+    NO_OBJECT_FOR_HEAD,
+    KeyRefused,
+    NoSuchUpload,
+    PreconditionFailed,
+    StoreRefused,
+    Throttled,
+    translate,
+)
+from s3sink_job.stores.share import Share
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -45,6 +57,13 @@ class PendingUpload:
     initiated: datetime
 
 
+@dataclass(frozen=True)
+class Part:
+    number: int
+    size: int
+    etag: str
+
+
 @dataclass
 class Bucket:
     client: S3Client
@@ -54,6 +73,8 @@ class Bucket:
     data: dict[str, Any] = field(default_factory=dict)
     """Storage class and tags: for data objects only, the state must stay at hand."""
     on_retry: Callable[[str], None] = lambda what: None
+    share: Share = field(default_factory=Share)
+    """How many of its requests may be under way at a time."""
 
     def named(self, name: str) -> Bucket:
         """Another bucket of the same store; this one for no name."""
@@ -63,15 +84,20 @@ class Bucket:
         what = f"{operation} s3://{self.name}/{key}"
         attempt = 0
         while True:
+            began = self.share.begin()
             try:
                 return call()
             except (ClientError, BotoCoreError, OSError) as error:
                 failure = translate(error, what)
+                if isinstance(failure, Throttled):
+                    self.share.halve(began)
                 if not (retry and failure.retryable and attempt < self.retrying.max):
                     raise failure from error
-                self.on_retry(what)
-                time.sleep(self.retrying.wait(attempt))
-                attempt += 1
+            finally:
+                self.share.end()
+            self.on_retry(what)
+            time.sleep(self.retrying.wait(attempt))
+            attempt += 1
 
     def check(self) -> None:
         """Raises what is wrong with the bucket: missing, denied, unreachable."""
@@ -92,21 +118,47 @@ class Bucket:
         return next((o["Key"] for o in answer.get("Contents", [])), None)
 
     def list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix, StartAfter=after)
-        for page in self._pages("ListObjectsV2", prefix, pages):
+        marker = {"ContinuationToken": "NextContinuationToken"}
+        wanted = {"Prefix": prefix} | ({"StartAfter": after} if after else {})
+        for page in self._pages("ListObjectsV2", prefix, self.client.list_objects_v2, marker, **wanted):
             for found in page.get("Contents", []):
                 yield found["Key"], found["Size"]
 
     def list_uploads(self, prefix: str) -> Iterator[PendingUpload]:
-        pages = self.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix)
-        for page in self._pages("ListMultipartUploads", prefix, pages):
+        after = {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"}
+        list_page = self.client.list_multipart_uploads
+        for page in self._pages("ListMultipartUploads", prefix, list_page, after, Prefix=prefix):
             for found in page.get("Uploads", []):
                 yield PendingUpload(found["Key"], found["UploadId"], found["Initiated"])
 
-    def _pages(self, operation: str, prefix: str, pages: Any) -> Iterator[Any]:
-        iterator = iter(pages)
-        while (page := self.ask(operation, prefix, lambda: next(iterator, None))) is not None:
+    def list_parts(self, key: str, upload_id: str) -> Iterator[Part]:
+        after, wanted = {"PartNumberMarker": "NextPartNumberMarker"}, {"Key": key, "UploadId": upload_id}
+        for page in self._pages("ListParts", key, self.client.list_parts, after, **wanted):
+            for found in page.get("Parts", []):
+                yield Part(found["PartNumber"], found["Size"], found["ETag"])
+
+    def _pages(
+        self, operation: str, below: str, list_page: Callable[..., Any], after: Mapping[str, str], **wanted: Any
+    ) -> Iterator[Any]:
+        """Every page, each asked for by itself: botocore's paginator ends without a word after a failure.
+
+        `after` has the arguments for the next page and what they are called in the answer.
+        """
+        asked: set[tuple[tuple[str, Any], ...]] = set()
+        at: tuple[tuple[str, Any], ...] = ()
+        while at not in asked:
+            asked.add(at)
+            page = self.ask(operation, below, partial(list_page, Bucket=self.name, **wanted, **dict(at)))
             yield page
+            if not page.get("IsTruncated"):
+                return
+            at = tuple((argument, page[name]) for argument, name in after.items() if page.get(name))
+        raise FinalError(
+            f"{operation} s3://{self.name}/{below}: page {len(asked)} says that more follows, but not where: "
+            f"{dict(at) or 'it has no marker'}. The list is not complete, so nothing is concluded from it: "
+            "tell the store's makers, or use another store",
+            reason="ListingBroken",
+        )
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         def call() -> tuple[bytes, str] | None:
@@ -168,7 +220,7 @@ class Bucket:
         """Writes a whole data object at once. Raises PreconditionFailed if the condition fails."""
         condition = _condition(if_match, if_absent=if_absent)
         described = self._described(metadata, content_type, content_encoding)
-        self.ask(
+        self._begin(
             "PutObject",
             key,
             lambda: self.client.put_object(Bucket=self.name, Key=key, Body=body, **described, **condition),
@@ -176,12 +228,18 @@ class Bucket:
 
     def create_upload(self, key: str, metadata: dict[str, str], content_type: str, content_encoding: str = "") -> str:
         described = self._described(metadata, content_type, content_encoding)
-        answer = self.ask(
+        answer = self._begin(
             "CreateMultipartUpload",
             key,
             lambda: self.client.create_multipart_upload(Bucket=self.name, Key=key, **described),
         )
         return answer["UploadId"]
+
+    def _begin(self, operation: str, key: str, call: Callable[[], T]) -> T:
+        try:
+            return self.ask(operation, key, call)
+        except StoreRefused as error:
+            raise KeyRefused(str(error)) from error
 
     def _described(self, metadata: dict[str, str], content_type: str, content_encoding: str) -> dict[str, Any]:
         """What a data object is told beside its content."""
@@ -229,4 +287,4 @@ def _condition(if_match: str, *, if_absent: bool) -> dict[str, Any]:
     return matching | ({"IfNoneMatch": "*"} if if_absent else {})
 
 
-__all__ = ["Bucket", "Found", "NoSuchUpload", "PendingUpload", "PreconditionFailed", "Retrying"]
+__all__ = ["Bucket", "Found", "NoSuchUpload", "Part", "PendingUpload", "PreconditionFailed", "Retrying"]

@@ -1,27 +1,46 @@
 """Asks a store, at start, whether it keeps the promises the protocol is built on.
 
-Some stores ignore conditional headers, some let several concurrent creators win: both would let two
-drivers commit at once. The probe tries just that on throw-away objects beside the state.
+Some stores ignore conditional headers, some let several concurrent writers win, some do not give metadata back: then
+two drivers could commit at once, or take their own objects for somebody else's. The probe tries just that on
+throw-away objects beside the state. It also finds out how long a part of a key may be.
 """
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 
 from s3sink_job.stores.bucket import Bucket
-from s3sink_job.stores.errors import Conflict, PreconditionFailed
+from s3sink_job.stores.errors import Conflict, NoSuchUpload, PreconditionFailed, StoreRefused, StoreUnavailable
 
-CREATORS = 8
+WRITERS = 8
 WRONG_ETAG = '"00000000000000000000000000000000"'
+TAG, VALUE = "s3sink-flush", "probe"
+LONGEST_NAME = 255
+"""Bytes that a file's name may have where a store keeps objects as files."""
 
 
-def probe(bucket: Bucket, folder: str) -> str | None:
-    """None when conditional writes work, otherwise what the store got wrong, in words."""
+@dataclass(frozen=True)
+class Probed:
+    fault: str | None = None
+    """What the store got wrong that exactly once needs, in words."""
+    reason: str = ""
+    longest_segment: int | None = None
+    """Bytes that each part of a key between slashes may have, where the store has such a limit."""
+
+
+def probe(bucket: Bucket, folder: str) -> Probed:
     base = f"{folder}/probe/{uuid.uuid4().hex}"
-    keys = [f"{base}-{name}" for name in ("put", "race", "upload")]
+    keys = [f"{base}-{name}" for name in ("put", "race", "taken", "twice", "tagged")]
+    put, race, taken, twice, tagged = keys
     try:
-        return _put_conditions(bucket, keys[0]) or _race(bucket, keys[1]) or _upload_condition(bucket, keys[2])
+        reason = "NoConditionalWrites"
+        fault = _put_conditions(bucket, put) or _race(bucket, race) or _upload_condition(bucket, taken)
+        if fault is None:
+            reason = "NoMetadata"
+            fault = _completed_twice(bucket, twice) or _metadata_of_put(bucket, tagged)
+        return Probed(fault, reason if fault else "", _longest_segment(bucket, base))
     finally:
         for key in keys:
             bucket.delete(key)
@@ -47,15 +66,24 @@ def _put_conditions(bucket: Bucket, key: str) -> str | None:
 
 
 def _race(bucket: Bucket, key: str) -> str | None:
-    with ThreadPool(CREATORS) as pool:
-        lost = pool.map(lambda n: _refused(bucket, key, b"%d" % n, if_absent=True), range(CREATORS), chunksize=1)
-    winners = lost.count(False)
-    return None if winners == 1 else f"{winners} of {CREATORS} concurrent creators of one object won"
+    if (winners := _winners(bucket, key)) != 1:
+        return f"{winners} of {WRITERS} concurrent creators of one object won"
+    etag = bucket.put(key, b"to be swapped")
+    if (winners := _winners(bucket, key, if_match=etag)) != 1:
+        return f"{winners} of {WRITERS} concurrent writers won, each with If-Match and the same ETag"
+    return None
+
+
+def _winners(bucket: Bucket, key: str, if_match: str = "") -> int:
+    def lost(number: int) -> bool:
+        return _refused(bucket, key, b"%d" % number, if_match=if_match, if_absent=not if_match)
+
+    with ThreadPool(WRITERS) as pool:
+        return pool.map(lost, range(WRITERS), chunksize=1).count(False)
 
 
 def _upload_condition(bucket: Bucket, key: str) -> str | None:
-    upload_id = bucket.create_upload(key, {}, "application/octet-stream")
-    etag = bucket.upload_part(key, upload_id, 1, b"1")
+    upload_id, etag = _begin(bucket, key)
     if bucket.head(key) is not None:
         bucket.abort_upload(key, upload_id)
         return "an upload was visible before it was completed"
@@ -66,3 +94,48 @@ def _upload_condition(bucket: Bucket, key: str) -> str | None:
         bucket.abort_upload(key, upload_id)
         return None
     return "CompleteMultipartUpload with If-None-Match: * overwrote an existing object"
+
+
+def _completed_twice(bucket: Bucket, key: str) -> str | None:
+    """As after a crash: the object is there, and its metadata tells that it is the upload's."""
+    upload_id, etag = _begin(bucket, key)
+    bucket.complete_upload(key, upload_id, (etag,))
+    if (tag := _tag(bucket, key)) != VALUE:
+        return f"an upload had the metadata {TAG}: {VALUE}, and HEAD of the object gave back {tag!r}"
+    try:
+        bucket.complete_upload(key, upload_id, (etag,))
+    except (NoSuchUpload, PreconditionFailed):
+        pass
+    except (StoreRefused, StoreUnavailable) as answer:
+        return f"completing an upload a second time was answered with neither NoSuchUpload, 412 nor success: {answer}"
+    return None if _tag(bucket, key) == VALUE else "completing an upload a second time changed the object"
+
+
+def _metadata_of_put(bucket: Bucket, key: str) -> str | None:
+    bucket.put_data(key, b"1", {TAG: VALUE}, "application/octet-stream")
+    if (tag := _tag(bucket, key)) != VALUE:
+        return f"PUT had the metadata {TAG}: {VALUE}, and HEAD of the object gave back {tag!r}"
+    return None
+
+
+def _longest_segment(bucket: Bucket, base: str) -> int | None:
+    """Stores that keep objects as files refuse long names; some only when an upload is completed, after the commit."""
+    folder, _, name = base.rpartition("/")
+    key = f"{folder}/{name:x<{LONGEST_NAME + 1}}"
+    try:
+        bucket.put(key, b"1")
+    except (StoreRefused, StoreUnavailable):
+        bucket.put(f"{base}-put", b"5")  # raises if it is not the name
+        return LONGEST_NAME
+    bucket.delete(key)
+    return None
+
+
+def _begin(bucket: Bucket, key: str) -> tuple[str, str]:
+    upload_id = bucket.create_upload(key, {TAG: VALUE}, "application/octet-stream")
+    return upload_id, bucket.upload_part(key, upload_id, 1, b"1")
+
+
+def _tag(bucket: Bucket, key: str) -> str:
+    found = bucket.head(key)
+    return found.metadata.get(TAG, "") if found else "no object"

@@ -8,8 +8,19 @@ from pathlib import Path
 from s3sink_job.errors import S3SinkError
 from s3sink_job.spill import Spill
 from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.errors import KeyRefused
 
 MAX_PARTS = 10_000
+
+
+def try_upload(bucket: Bucket, prefix: str) -> None:
+    """An upload where the data will go, begun and aborted: nothing ever shows. Raises what is wrong."""
+    key = "/".join(part for part in (prefix, "s3sink-check") if part)
+    upload_id = bucket.create_upload(key, {}, "application/octet-stream")
+    try:
+        bucket.upload_part(key, upload_id, 1, b"s3sink")
+    finally:
+        bucket.abort_upload(key, upload_id)
 
 
 @dataclass
@@ -34,6 +45,8 @@ class Upload:
     _on_disk: int = 0
     held: int = 0
     """Bytes in memory."""
+    refused: str = ""
+    """Why the store does not take the key. From then on nothing is sent, and what is written is dropped."""
 
     def write(self, data: bytes | memoryview) -> int:
         self._pieces.append(data)
@@ -86,17 +99,23 @@ class Upload:
             pieces = [self._spilled.read_bytes(), *pieces]
         *whole, last = pieces or [b""]
         cut = len(last) - (self.left - count)
-        if not self.upload_id:
-            self.upload_id = self.bucket.create_upload(
-                *(self.key, self.metadata, self.content_type, self.content_encoding)
-            )
+        if not self.upload_id and not self.refused:
+            self._begin()
         with memoryview(last) as view:
             body = b"".join((*whole, view[:cut]))
         self._keep([memoryview(last)[cut:]] if cut < len(last) else [])
         self._forget_file()
         # Not held twice while it is on its way.
         del pieces, whole, last
-        self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
+        if self.upload_id:
+            self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
+
+    def _begin(self) -> None:
+        described = (self.metadata, self.content_type, self.content_encoding)
+        try:
+            self.upload_id = self.bucket.create_upload(self.key, *described)
+        except KeyRefused as error:
+            self.refused = f"the store does not take its key: {error}"
 
     def _keep(self, pieces: list[bytes | memoryview]) -> None:
         self._pieces, self.held = pieces, sum(map(len, pieces))

@@ -1,0 +1,68 @@
+"""What an answer of a store means: by its code, since stores give passing failures the status 400."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import ClientError
+
+from e2e.parts.proxy import FaultProxy, Status, request_is
+from s3sink_job.errors import FinalError
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.errors import KeyRefused, StoreRefused, StoreUnavailable, Throttled, translate
+
+PASSING = ["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "InternalError"]
+THROTTLING = [
+    *("SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling", "ThrottlingException", "KMS.ThrottlingException"),
+    *("ThrottledException", "RequestThrottled", "RequestLimitExceeded", "TooManyRequests", "TooManyRequestsException"),
+    *("BandwidthLimitExceeded", "userRateLimitExceeded", "Slow_Down", "TotalQpsLimitExceeded"),
+]
+
+
+def meaning(code: str, status: int = 400) -> Exception:
+    answer = {"Error": {"Code": code, "Message": "…"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return translate(ClientError(answer, "PutObject"), "PutObject s3://lake/k")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_a_passing_failure_is_tried_again_whatever_its_status(code: str, through: Bucket, proxy: FaultProxy) -> None:
+    rule = proxy.on(request_is("PUT"), Status(400, code), times=2)
+
+    through.put("k", b"x")
+
+    assert rule.hits == 2
+    assert through.share.throttled == 0
+
+
+@pytest.mark.parametrize("code", THROTTLING)
+@pytest.mark.parametrize("status", [400, 403, 503])
+def test_throttling_is_known_in_all_its_spellings(code: str, status: int) -> None:
+    assert isinstance(meaning(code, status), Throttled)
+
+
+@pytest.mark.parametrize(("code", "status"), [("429", 429), ("503", 503)])
+def test_a_head_without_a_code_is_throttled_by_its_status(code: str, status: int) -> None:
+    assert isinstance(meaning(code, status), Throttled)
+
+
+@pytest.mark.parametrize("code", ["InvalidStorageClass", "InvalidArgument", "EntityTooLarge", "KMS.NotFoundException"])
+def test_what_trying_again_cannot_mend_is_final(code: str) -> None:
+    assert isinstance(meaning(code), StoreRefused)
+    assert not isinstance(meaning(code), StoreUnavailable)
+
+
+def test_a_wrong_clock_is_named() -> None:
+    error = meaning("RequestTimeTooSkewed", 403)
+    assert isinstance(error, FinalError)
+    assert (error.reason, error.retryable) == ("ClockSkewed", False)
+    assert "clock" in str(error)
+
+
+def test_only_the_first_request_of_an_object_tells_whether_its_key_is_taken(through: Bucket, proxy: FaultProxy) -> None:
+    proxy.on(request_is("POST", query="uploads"), Status(400, "XMinioInvalidObjectName"), times=1)
+    proxy.on(request_is("PUT", query="partNumber"), Status(400, "InvalidRequest"), times=1)
+    with pytest.raises(KeyRefused, match="XMinioInvalidObjectName"):
+        through.create_upload("k", {}, "text/plain")
+    upload_id = through.create_upload("k", {}, "text/plain")
+    with pytest.raises(StoreRefused) as caught:
+        through.upload_part("k", upload_id, 1, b"x")
+    assert not isinstance(caught.value, KeyRefused)
