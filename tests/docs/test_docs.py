@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from s3sink_job.cli.app import app
 from s3sink_job.encoding import CODEC_EXTENSIONS, CONTENT_TYPES, EXTENSIONS, encoding_from_doc
 from s3sink_job.flush.manifest import manifest_from_json
-from s3sink_job.flush.statefile import state_from_json
+from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.formats.compression import DEFAULTS
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics
@@ -252,7 +252,7 @@ def taken(kind: str, codec: str) -> bool:
 
 def test_state_and_manifest_on_the_page_have_the_fields_of_real_ones() -> None:
     state, manifest = re.findall(r"^```json\n(.*?)^```", page("how-it-works.md"), re.M | re.S)
-    assert json.loads(state_from_json(state.encode(), "the page").to_json()) == json.loads(state)
+    assert json.loads(state_to_json(state_from_json(state.encode(), "the page"))) == json.loads(state)
     read = manifest_from_json(manifest.encode(), "the page")
     assert json.loads(read.to_json()) == json.loads(manifest)
     assert json.loads(json.dumps(encoding_from_doc(read.encoding).to_doc())) == read.encoding

@@ -241,15 +241,6 @@ def test_a_log_cut_short_stops_the_partition_unless_told_to_skip() -> None:
     assert contact.seen == {}
 
 
-def test_a_log_cut_short_with_skip_goes_on_from_its_end_under_new_names() -> None:
-    contact = meet_kafka(state_of(50, 7), Offsets(0, 30, 30), Offsets(0, 9, 9), skip_lost=True)
-
-    topic = contact.state.topics["orders"]
-    assert (topic.id, topic.generation) == ("id-1", 2)
-    assert {p: s.offset for p, s in topic.partitions.items()} == {0: 30, 1: 7}
-    assert set(contact.seen) == {("orders", 0), ("orders", 1)}
-
-
 def test_a_log_that_ends_at_the_committed_offset_is_not_cut_short() -> None:
     assert meet_kafka(state_of(50), Offsets(0, 50, 50)).problems == {}
 
@@ -263,7 +254,7 @@ def test_retention_and_a_log_cut_short_at_once_can_both_be_committed(partitions:
 
     state = _committed(contact)
     assert state.offset("orders", partitions[0]) == 60
-    assert state.offset("orders", partitions[1]) == 30
+    assert state.offset("orders", partitions[1]) == 0
 
 
 offsets_drawn = st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20)).map(

@@ -19,8 +19,9 @@ import pytest
 from e2e.released import published
 from s3sink_job.encoding import SINCE_0_2, Encoding, encoding_from_doc, encoding_of
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
-from s3sink_job.flush.state import State, commit, reset_done, state_from_json
+from s3sink_job.flush.state import State, commit, reset_done
 from s3sink_job.flush.state import published as published_state
+from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.spec import Spec, parse, spec_for
 from tests.flush.examples import gap, manifest, object_entry, slice_entry, state_of
 
@@ -169,7 +170,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 def _case(changes: dict[str, Any]) -> dict[str, Any]:
     state, flush = written(spec_of(changes))
-    return {"document": document(changes), "state": state.to_json().decode(), "manifest": flush.to_json().decode()}
+    return {"document": document(changes), "state": state_to_json(state).decode(), "manifest": flush.to_json().decode()}
 
 
 def _reset_case() -> dict[str, Any]:
@@ -177,7 +178,7 @@ def _reset_case() -> dict[str, Any]:
     state, flush = written(spec_of({}))
     once = reset_done(published_state(state), "again", STAMP / 1000)
     asking = document({"reset": {"nonce": "again"}})
-    return {"document": asking, "state": once.to_json().decode(), "manifest": flush.to_json().decode()}
+    return {"document": asking, "state": state_to_json(once).decode(), "manifest": flush.to_json().decode()}
 
 
 @pytest.mark.parametrize("name", OLD_STYLE)

@@ -23,8 +23,8 @@ from s3sink_job.flush.state import (
     commit,
     published,
     reset_done,
-    state_from_json,
 )
+from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, TopicOffset
 from tests.flush.examples import NOW, gap, manifest, object_entry, slice_entry, state_of
 
@@ -152,12 +152,12 @@ def test_a_listed_offset_that_kafka_does_not_have_is_refused_by_its_field() -> N
 
 def test_a_state_says_that_it_is_newer_only_once_it_was_reset() -> None:
     """0.1.0 would read it, forget the nonce and go on; after the next upgrade the reset would count again."""
-    assert json.loads(state_of(5).to_json())["formatVersion"] == 1
-    assert json.loads(reset(state_of(5)).to_json())["formatVersion"] == 2
+    assert json.loads(state_to_json(state_of(5)))["formatVersion"] == 1
+    assert json.loads(state_to_json(reset(state_of(5))))["formatVersion"] == 2
 
 
 def test_a_state_from_before_there_were_resets_is_read() -> None:
-    doc = json.loads(state_of(5).to_json())
+    doc = json.loads(state_to_json(state_of(5)))
     del doc["resets"]
 
     assert state_from_json(json.dumps(doc).encode(), "the state") == state_of(5)
@@ -212,4 +212,4 @@ def test_whatever_is_known_a_reset_raises_every_generation_and_keeps_no_offset(
         expected = {p: starts[name, p] for p in found[name].partitions} if name in found else {}
         assert {p: at.offset for p, at in topic.partitions.items()} == expected
         assert topic.id == (found[name].id if name in found else known[name].id)
-    assert state_from_json(after.to_json(), "the state") == after
+    assert state_from_json(state_to_json(after), "the state") == after

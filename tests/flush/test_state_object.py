@@ -10,22 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_job.errors import ProtocolError
-from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, manifest_from_json
+from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, SourceLog, manifest_from_json
 from s3sink_job.flush.state import (
     RECENT_GAPS,
+    Cut,
     Owner,
     PartitionState,
     ResetDone,
+    Resource,
     State,
     TopicState,
     Totals,
+    Truncation,
     commit,
     meet,
     published,
     raise_epoch,
     remake,
-    state_from_json,
 )
+from s3sink_job.flush.statefile import FORMAT_VERSION, state_from_json, state_to_json
 from tests.flush.examples import NOW, gap, manifest, object_entry, slice_entry, state_of
 
 WHERE = "s3://lake/.s3sink/default/sink/state.json"
@@ -35,7 +38,11 @@ counts = st.integers(0, 2**63 - 1)
 times = st.floats(0, 1e11, allow_nan=False)
 gaps = st.builds(Gap, texts, counts, counts, counts, counts, texts, times)
 sizes = st.none() | st.floats(0, 1e9, allow_nan=False)
-partition_states = st.builds(PartitionState, counts, counts, times, st.none() | times, sizes, sizes)
+cuts = st.none() | st.builds(Cut, st.none() | counts, times)
+partition_states = st.builds(
+    PartitionState, counts, counts, times, st.none() | times, sizes, sizes, st.none() | counts, cuts
+)
+places = st.dictionaries(texts, st.lists(counts, min_size=1, max_size=3).map(tuple), max_size=3)
 partitions = st.dictionaries(st.integers(0, 99), partition_states, max_size=3)
 states = st.builds(
     State,
@@ -51,6 +58,9 @@ states = st.builds(
     totals=st.builds(Totals, counts, counts, counts, counts, counts, counts),
     recent_gaps=st.lists(gaps, max_size=3).map(tuple),
     resets=st.lists(st.builds(ResetDone, texts, times), max_size=3).map(tuple),
+    resource=st.none() | st.builds(Resource, texts, texts, counts),
+    lost=places,
+    truncations=st.lists(st.builds(Truncation, texts, *[counts] * 4, times), max_size=3).map(tuple),
 )
 objects = st.builds(
     ObjectEntry,
@@ -65,12 +75,14 @@ manifests = st.builds(
     Manifest,
     *(counts, texts, counts, times, st.dictionaries(texts, st.none() | texts, max_size=3), st.none() | texts),
     *(st.lists(kind, max_size=3).map(tuple) for kind in (slices, objects, gaps, texts)),
+    logs=st.dictionaries(texts, st.builds(SourceLog, texts, st.dictionaries(counts, counts, max_size=3)), max_size=3),
+    mends=places,
 )
 
 
 @given(states)
 def test_a_restart_finds_the_state_as_it_was_left(state: State) -> None:
-    assert state_from_json(state.to_json(), WHERE) == state
+    assert state_from_json(state_to_json(state), WHERE) == state
 
 
 @given(manifests)
@@ -79,7 +91,7 @@ def test_a_restart_finds_the_flush_as_it_was_left(flush: Manifest) -> None:
 
 
 def test_the_state_of_a_newer_s3sink_is_refused_and_says_so() -> None:
-    doc = json.loads(state_of(5).to_json()) | {"formatVersion": 3, "something": "new"}
+    doc = json.loads(state_to_json(state_of(5))) | {"formatVersion": FORMAT_VERSION + 1, "something": "new"}
 
     with pytest.raises(ProtocolError, match="run a newer s3sink") as refused:
         state_from_json(json.dumps(doc).encode(), WHERE)
@@ -117,13 +129,14 @@ def test_a_corrupt_manifest_is_refused(body: bytes) -> None:
     assert refused.value.reason == "CorruptState"
 
 
-STATE_FIELDS = sorted(set(json.loads(state_of(5).to_json())) - {"stamp", "resets"})
+LATER_FIELDS = {"stamp", "resets", "resource", "lost", "truncations", "leader_epochs", "cuts"}
+STATE_FIELDS = sorted(set(json.loads(state_to_json(state_of(5)))) - LATER_FIELDS)
 """But for what states of older versions lack."""
 
 
 @pytest.mark.parametrize("field", STATE_FIELDS)
 def test_a_state_that_lacks_a_field_is_refused(field: str) -> None:
-    doc = json.loads(state_of(5).to_json())
+    doc = json.loads(state_to_json(state_of(5)))
     del doc[field]
 
     with pytest.raises(ProtocolError) as refused:
@@ -133,7 +146,7 @@ def test_a_state_that_lacks_a_field_is_refused(field: str) -> None:
 
 
 def test_a_partition_that_lacks_its_offset_is_refused() -> None:
-    doc = json.loads(state_of(5).to_json())
+    doc = json.loads(state_to_json(state_of(5)))
     del doc["topics"]["orders"]["partitions"]["0"]["offset"]
 
     with pytest.raises(ProtocolError, match="offset"):
@@ -142,7 +155,7 @@ def test_a_partition_that_lacks_its_offset_is_refused() -> None:
 
 @given(st.data())
 def test_a_state_cut_short_is_always_refused(data: st.DataObject) -> None:
-    body = state_of(5, 7).to_json()
+    body = state_to_json(state_of(5, 7))
 
     with pytest.raises(ProtocolError):
         state_from_json(body[: data.draw(st.integers(0, len(body) - 1))], WHERE)
@@ -231,7 +244,7 @@ def test_several_slices_of_a_partition_wait_only_if_the_last_one_does() -> None:
 
 
 def test_a_state_and_a_manifest_from_before_sizes_were_measured_are_read() -> None:
-    doc = json.loads(state_of(5).to_json())
+    doc = json.loads(state_to_json(state_of(5)))
     for name in ("waiting_since", "written_per_offset", "read_per_offset"):
         del doc["topics"]["orders"]["partitions"]["0"][name]
     assert state_from_json(json.dumps(doc).encode(), WHERE) == state_of(5)
@@ -320,3 +333,38 @@ def test_any_run_of_slices_and_gaps_that_joins_is_committed_to_its_end(parts: li
     state = commit(state_of(5), manifest(slices=tuple(made_slices), gaps=tuple(made_gaps)))
 
     assert state.offset("orders", 0) == at
+
+
+def test_what_an_older_release_would_forget_with_harm_raises_the_format_version() -> None:
+    """0.1.0 goes on from a state with leader epochs; one with a stopped partition or lost objects it refuses."""
+    known = replace(state_of(5).topics["orders"].partitions[0], leader_epoch=3)
+    versions = [
+        json.loads(state_to_json(state))["formatVersion"]
+        for state in (
+            state_of(known),
+            state_of(replace(known, cut=Cut(2, NOW))),
+            replace(state_of(known), lost={"000000000001-writer": (0,)}),
+        )
+    ]
+
+    assert versions == [1, 3, 3]
+
+
+def test_lost_objects_stay_named_until_each_is_written_again() -> None:
+    flush = manifest(slices=(slice_entry(5, 8),), objects=tuple(object_entry(o, o) for o in (5, 6, 7)))
+    lost = published(commit(state_of(5), flush), [0, 2])
+
+    mending = replace(manifest(2, after=lost, objects=(object_entry(5, 5),)), mends={flush.name: (0,)})
+    after = commit(lost, mending)
+
+    assert lost.lost == {flush.name: (0, 2)}
+    assert after.lost == {flush.name: (2,)}
+    assert after.offset("orders", 0) == lost.offset("orders", 0)
+
+
+def test_a_flush_without_uploads_has_nothing_to_publish() -> None:
+    whole = replace(object_entry(5, 5), upload_id="")
+
+    after = commit(state_of(5), manifest(slices=(slice_entry(5, 6),), objects=(whole,)))
+
+    assert after.publishing is None
