@@ -203,3 +203,18 @@ def test_a_store_that_refuses_every_key_is_to_blame_and_no_record_is_skipped(sha
     proxy.remove(rule)
     shaky.drain(layout=BY_NAME, errors={"records": "Skip"})
     assert names(shaky) == ["a", "b"]
+
+
+def test_a_name_longer_than_the_store_takes_makes_bad_records_of_all_in_the_slice(shaky: World) -> None:
+    """It is known only once the object is begun: the slice is read a second time."""
+    shaky.topic = "t" * 240
+    shaky.kafka.create_topic(shaky.topic)
+    shaky.produce([1, 2])
+    layout = {"objectName": "Confluent"}
+    driver = shaky.drain(layout=layout, source={"topics": [shaky.topic]})
+    problem = driver.problems[shaky.topic, 0]
+    assert problem.reason == "BadRecord"
+    assert "offset 0: " in problem.message
+    assert "and this store takes 255 between slashes" in problem.message
+    shaky.drain(layout=layout, source={"topics": [shaky.topic]}, errors={"records": "Skip"})
+    assert shaky.state()["totals"]["skipped"] == 2
