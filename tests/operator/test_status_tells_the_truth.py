@@ -86,7 +86,7 @@ def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
     assert named(status, "Accepted") == ("False", "InvalidSpec")
     assert "spec.flush.interval: must be a duration" in message(status, "Accepted")
     assert "spec.transform: not built yet" in message(status, "Accepted")
-    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "InvalidSpec"))
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "SpecRefused"))
 
 
 def test_a_long_list_of_mistakes_is_cut_between_two_and_counted() -> None:
@@ -107,7 +107,7 @@ def test_a_mistake_does_not_stop_the_driver_that_runs_the_spec_before_it() -> No
     assert not found.delete
     status = status_of(broken)
     assert named(status, "Accepted")[0] == "False"
-    assert named(status, "Ready") == ("True", "Running")
+    assert named(status, "Ready") == ("False", "SpecRefused")
 
 
 def test_while_an_earlier_spec_still_runs_it_is_not_ready() -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from s3sink_operator.decide.causes import Cause, cause_of, exit_text, more_memory, out_of_memory, removed
-from s3sink_operator.decide.conditions import FLUSHED, READY, Condition, find, read
+from s3sink_operator.decide.conditions import FLUSHED, READY, SPEC_REFUSED, Condition, find, read
+from s3sink_operator.decide.refusal import nothing_runs
 from s3sink_operator.decide.reports import read_report
 from s3sink_operator.decide.runs import job_failure, pod_of_run
 from s3sink_operator.decide.situation import Situation
@@ -32,6 +33,8 @@ def state_of(observed: Observed, situation: Situation, pod: Pod | None, seen: Do
 def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Document) -> State:
     if situation.stopped:
         return _no_driver(observed, "Stopped", "Stopping", "spec.state is Stopped: nothing runs")
+    if situation.refused and situation.kept is None:
+        return nothing_runs(situation)
     if situation.taken:
         text = f"{situation.taken} exists and is not this sink's: delete or rename it"
         return "Pending", _not_ready("NameTaken", text)
@@ -72,9 +75,6 @@ def _without_pod(observed: Observed, situation: Situation) -> State:
     if situation.holding:
         return "Starting", _not_ready("WaitingForFormerDriver", situation.holding)
     job = situation.runs.newest if situation.runs else None
-    if situation.sink is None and job is None:
-        rest = "runs go on with the one before it" if situation.schedule else "nothing runs"
-        return "Failed", _not_ready("InvalidSpec", f"the spec is not accepted: {rest}")
     if job is not None:
         return _without_pod_of_job(observed, job)
     if situation.schedule:
@@ -98,7 +98,7 @@ def _over(observed: Observed, situation: Situation) -> State:
     phase = "Completed" if situation.result == "Complete" else "Failed"
     status = observed.resource.status
     before = find(status, READY)
-    if before is not None and status.get("phase") == phase:
+    if before is not None and status.get("phase") == phase and before.get("reason") != SPEC_REFUSED:
         return phase, read(before)
     if phase == "Completed":
         text = f"the run is complete, and its pod is gone{_next(situation)}"

@@ -212,7 +212,7 @@ def test_a_spec_that_only_an_older_definition_took_is_refused_and_its_driver_run
     neighbour.is_served(30)
     assert [found["metadata"]["uid"] for found in namespace.pods("orders")] == [pod["metadata"]["uid"]]
     assert namespace.deployment()["metadata"]["generation"] == deployment["metadata"]["generation"]
-    assert namespace.condition("orders", "Ready")[0] == "True"
+    assert namespace.condition("orders", "Ready")[:2] == ("False", "SpecRefused")
     namespace.patch("orders", {"flush": {"interval": "6m"}})
     namespace.until_reason("orders", "Accepted", "Valid")
     namespace.until_served()
