@@ -116,6 +116,24 @@ def test_while_an_earlier_spec_still_runs_it_is_not_ready() -> None:
     assert ready(facts) == ("False", "Updating")
 
 
+@pytest.mark.parametrize("told", [2, 4, None])
+@pytest.mark.parametrize("run", ["Continuous", "Once"])
+def test_a_report_about_another_spec_is_not_green(run: str, told: int | None) -> None:
+    """A node may give a new pod the manifest of before."""
+    said = report()
+    document = {**said.document, "observedGeneration": told} if told else {**said.document}
+    if told is None:
+        del document["observedGeneration"]
+    status = status_of(running({"run": run}, report=replace(said, document=document)))
+    assert (status["phase"], named(status, "Ready")) == ("Starting", ("False", "Updating"))
+    assert f"generation {told or 'unknown'} of the spec, not 3" in message(status, "Ready")
+    assert status["lag"]["records"] == 0
+
+
+def test_trouble_that_an_earlier_spec_has_is_not_hidden_by_the_update() -> None:
+    assert ready(running(report=report("Failed", generation=2))) == ("False", "Failed")
+
+
 TERMINATED = Exit(1, "Error", 'starting\n{"level": "error", "message": "no such topic"}\n')
 
 

@@ -62,8 +62,19 @@ def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Docu
         return _silent(observed, pod)
     if cause := _executors_missing(observed):
         return cause.phase, _not_ready(cause.reason, cause.message)
-    ready = find(seen, READY)
-    return seen["phase"], read(ready) if ready else _not_ready("NoReport", "the report does not say")
+    ready = read(found) if (found := find(seen, READY)) else _not_ready("NoReport", "the report does not say")
+    if ready.status == "True" and (told := _of_another_spec(observed, situation, seen)):
+        # Its template is the newest, and its manifest is not: the node may have given it an older copy.
+        return "Starting", _not_ready("Updating", f"pod {pod.name} {told}")
+    return seen["phase"], ready
+
+
+def _of_another_spec(observed: Observed, situation: Situation, seen: Document) -> str:
+    """Empty for a report about the spec that shall run now. What a refused spec left going is of an earlier one."""
+    generation, told = observed.resource.generation, seen.get("observedGeneration")
+    if told == generation or situation.sink is None or situation.schedule:
+        return ""
+    return f"reports generation {told or 'unknown'} of the spec, not {generation}: delete the pod if that stays so"
 
 
 def _no_driver(observed: Observed, phase: str, going: str, text: str) -> State:

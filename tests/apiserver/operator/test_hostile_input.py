@@ -102,7 +102,6 @@ def test_a_report_full_of_nonsense_is_used_as_far_as_it_makes_sense_and_stays_sm
 ) -> None:
     long = TEXT * 200
     wild = report(
-        observedGeneration="one",
         flush={"lastTime": "yesterday", "lastReason": long, "records": -1, "bytes": 2**80, "objects": True},
         retry={"attempts": "many", "lastError": long, "skippedRecords": float("nan")},
         lag={"records": 7, "seconds": float("inf"), "worst": {"topic": long, "partition": 0, "records": 7}},
