@@ -39,7 +39,8 @@ if status.observedGeneration ~= generation then
   return health("Progressing", "the operator has not seen this generation yet")
 end
 if accepted.status == "False" then
-  return health("Degraded", accepted.message)
+  -- Ready has the same cause, and says what goes on nevertheless.
+  return health("Degraded", ready.reason == "SpecRefused" and ready.message or accepted.message)
 end
 if status.phase == "Degraded" or status.phase == "Failed" then
   return health("Degraded", ready.message)

@@ -40,8 +40,9 @@ def _check_what_is_said(world: World) -> None:
     header, row = told(world, "get", "s3s").splitlines()
     for question in (["get", "s3s", "--output", "wide"], ["get", "pods"], ["get", "events"], ["describe", "s3s", SINK]):
         told(world, *question)
-    assert header.split() == ["NAME", "STATE", "READY", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
-    assert row.split()[:4] == [SINK, "Running", "True", "0"]
+    columns = ["NAME", "STATE", "READY", "ACCEPTED", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
+    assert header.split() == columns
+    assert row.split()[:5] == [SINK, "Running", "True", "True", "0"]
 
 
 def _check_executors(world: World) -> None:

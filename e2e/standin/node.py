@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import json
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ PODS = "/api/v1/pods"
 OURS = "app.kubernetes.io/managed-by=s3sink-operator"
 SINK = "s3sink.dev/sink"
 PATCHERS = 4
+_GENERATION = re.compile(r"^  generation: (\d+)$", re.MULTILINE)
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 """What a driver does when it is asked for its status, instead of answering well."""
@@ -75,6 +77,8 @@ class StandInNode:
     starts: bool = True
     """Whether pods start now; those of the meantime start when it is true again."""
     _addresses: dict[str, Place] = field(default_factory=dict)
+    _generations: dict[str, int] = field(default_factory=dict)
+    """By address: of the manifest that the driver read when it started."""
     _over: threading.Event = field(default_factory=threading.Event)
     _work: queue.Queue[Document] = field(default_factory=queue.Queue)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -150,7 +154,6 @@ class StandInNode:
         metadata = pod["metadata"]
         number = next(self._numbers)
         address = f"127.{1 + number // 65025 % 250}.{number // 255 % 255}.{1 + number % 255 % 254}"
-        self._addresses[address] = (metadata["namespace"], metadata["labels"][SINK])
         status = {
             "phase": "Running",
             "podIP": address,
@@ -160,6 +163,12 @@ class StandInNode:
             "containerStatuses": [_container(c["name"], ready=True) for c in pod["spec"]["containers"]],
         }
         try:
+            generation = self._generation(pod)
+            if generation is None:
+                # As a kubelet would, it waits for a ConfigMap that is missing as long as there is the pod.
+                return not self._client.exists(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}")
+            self._generations[address] = generation
+            self._addresses[address] = (metadata["namespace"], metadata["labels"][SINK])
             self.status(metadata["namespace"], metadata["name"], **status)
         except urllib3.exceptions.HTTPError:
             # The server may be restarted under us.
@@ -168,6 +177,21 @@ class StandInNode:
             if refused.code != 404:
                 self._errors.append(refused)
         return True
+
+    def _generation(self, pod: Document) -> int | None:
+        """Of the manifest that the pod mounts; None while it is missing."""
+        mounted = (volume.get("configMap", {}).get("name", "") for volume in pod["spec"].get("volumes") or ())
+        name = next((name for name in mounted if name.endswith("-s3sink")), None)
+        if name is None:
+            return 1
+        try:
+            held = self._client.get(f"/api/v1/namespaces/{pod['metadata']['namespace']}/configmaps/{name}")
+        except Refused as refused:
+            if refused.code != 404:
+                raise
+            return None
+        found = _GENERATION.search(held["data"]["sink.yaml"])
+        return int(found[1]) if found else 1
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         node = self
@@ -185,8 +209,9 @@ class StandInNode:
         return Handler
 
     def _well(self, handler: BaseHTTPRequestHandler) -> None:
-        place = self._addresses.get(handler.connection.getsockname()[0], ("", ""))
-        document = self.reports.get(place) or report()
+        address = handler.connection.getsockname()[0]
+        place = self._addresses.get(address, ("", ""))
+        document = self.reports.get(place) or report(self._generations.get(address, 1))
         content = json.dumps(document)
         tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
         if handler.headers.get("If-None-Match") == tag:

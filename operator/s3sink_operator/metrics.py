@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from s3sink_operator.crd.status import STATUS
-from s3sink_operator.decide.conditions import READY, find
+from s3sink_operator.decide.conditions import ACCEPTED, READY, find
 from s3sink_operator.model import Key
 
 PHASES = tuple(STATUS["properties"]["phase"]["enum"])
@@ -69,6 +69,7 @@ class Sinks(Collector):
 
 _SHOWN = {
     "ready": "Whether the sink is Ready: 1, 0, or -1 where that is not known.",
+    "spec_refused": "1 while the spec is refused because of its mistakes, else 0.",
     "lag_records": "Offsets in Kafka that are not in the bucket yet, as last written to the status.",
     "lag_seconds": "The longest time a partition has been behind, as last written to the status.",
     "last_flush_timestamp_seconds": "When the last flush was published.",
@@ -85,6 +86,7 @@ def _gauge(name: str, text: str) -> GaugeMetricFamily:
 def _figures(status: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     ready = find(status, READY) or {}
     yield "ready", _READY.get(str(ready.get("status")), -1.0)
+    yield "spec_refused", float((find(status, ACCEPTED) or {}).get("status") == "False")
     lag, flush = status.get("lag") or {}, status.get("flush") or {}
     found = {
         "lag_records": lag.get("records"),

@@ -24,7 +24,14 @@ REPORTED: Document = {
             "reason": "Reported",
             "message": "The driver reported lately.",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
+        },
+        {
+            "type": "Accepted",
+            "status": "True",
+            "reason": "Valid",
+            "message": "The spec is valid.",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        },
     ],
     "lag": {"records": 42},
     "flush": {"lastTime": "2026-01-01T00:00:00Z"},
@@ -60,9 +67,11 @@ def test_the_resource_is_found_by_each_of_its_names(cluster: BareCluster, namesp
 
 def test_columns_tell_how_a_sink_is_doing(cluster: BareCluster, namespace: str, sink: str) -> None:
     header, row = cluster.kubectl("get", "s3s", "-n", namespace).splitlines()
-    assert header.split() == ["NAME", "STATE", "READY", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
-    name, state, ready, lag, _, retries, restarts, _ = row.split()
-    assert (name, state, ready, lag, retries, restarts) == ("orders", "Running", "True", "42", "3", "1")
+    columns = ["NAME", "STATE", "READY", "ACCEPTED", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
+    assert header.split() == columns
+    name, state, ready, accepted, lag, _, retries, restarts, _ = row.split()
+    assert (name, state, ready, accepted) == ("orders", "Running", "True", "True")
+    assert (lag, retries, restarts) == ("42", "3", "1")
 
 
 def test_wide_columns_tell_what_it_copies(cluster: BareCluster, namespace: str, sink: str) -> None:

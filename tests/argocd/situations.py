@@ -88,6 +88,10 @@ def _trouble(**fields: Any) -> Observed:
     return running(pods=(pod(ready=False, **fields),), report=None)
 
 
+def _refused(before: Observed, spec: Mapping[str, Any] | None = None) -> Observed:
+    return replace(before, resource=resource({**(spec or {}), **_BROKEN}, generation=4))
+
+
 _LONG_AGO = (NOW - timedelta(hours=1)).isoformat()
 _BEGUN = datetime(2026, 11, 16, 11, 1, 5, tzinfo=UTC)
 """Just after the first run."""
@@ -109,8 +113,13 @@ CASES = {
     "paused": Case(running({"state": "Paused"}, report=report("Paused")), SUSPENDED, "Paused"),
     "stopped": Case(observed(resource({"state": "Stopped"})), SUSPENDED, "Stopped"),
     "stopping": Case(running({"state": "Stopped"}), PROGRESSING, "Stopping"),
-    "a mistake in the spec": Case(observed(resource(_BROKEN)), DEGRADED, "InvalidSpec"),
-    "a mistake while the spec before it runs": Case(replace(running(), resource=resource(_BROKEN)), DEGRADED),
+    "a mistake in the spec": Case(observed(resource(_BROKEN)), DEGRADED, "SpecRefused"),
+    "a mistake while the spec before it runs": Case(_refused(running()), DEGRADED, "SpecRefused"),
+    "a mistake while the spec before it is paused": Case(
+        _refused(running({"state": "Paused"}, report=report("Paused")), {"state": "Paused"}), DEGRADED, "SpecRefused"
+    ),
+    "a mistake after a run that is complete": Case(_refused(_once("Complete"), ONCE), DEGRADED, "SpecRefused"),
+    "a mistake between runs": Case(_refused(_hourly(_run(result="Complete")), HOURLY), DEGRADED, "SpecRefused"),
     "stopped with a mistake": Case(observed(resource(_BROKEN | {"state": "Stopped"})), DEGRADED, "Stopped"),
     "silent": Case(running(report=report(age=300)), DEGRADED, "NoReport"),
     "the driver needs a person": Case(running(report=report("Failed")), DEGRADED, "Failed"),

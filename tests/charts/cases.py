@@ -20,6 +20,7 @@ _ALERTS: dict[str, Values] = {
     "recordsLost": {"window": "1m", "threshold": 1000000},
     "driverRestarting": {"window": "5m", "threshold": 1},
     "notReady": {},
+    "specRefused": {},
     "stuck": {},
     "operatorDown": {},
     "operatorErrors": {"window": "1m"},

@@ -29,6 +29,7 @@ LAG, WAIT = f"s3sink_operator_sink_lag_records{{{AT}}}", f"s3sink_operator_sink_
 FLUSHED = f"s3sink_operator_sink_last_flush_timestamp_seconds{{{AT}}}"
 RETRIES, RESTARTS = f"s3sink_operator_sink_retry_attempts{{{AT}}}", f"s3sink_operator_sink_driver_restarts{{{AT}}}"
 READY = f"s3sink_operator_sink_ready{{{AT}}}"
+REFUSED, REASON = f"s3sink_operator_sink_spec_refused{{{AT}}}", "SpecRefused"
 SILENCE = f"s3sink_operator_watch_silent_seconds{{{IN}}}"
 PARTITION = 'namespace="shop", sink="orders", pod="orders-s3sink-1", topic="orders"'
 SKIPPED, LOST = f"s3sink_skipped_records_total{{{PARTITION}", f"s3sink_gap_offsets_total{{{PARTITION}"
@@ -132,6 +133,32 @@ STORIES = (
     Story("S3SinkNotReady", "its schedule is paused", {READY: "0x30", **is_in("Paused")}, 20),
     Story("S3SinkNotReady", "it has no pod yet", {READY: "0x30", **is_in("Pending", "Creating")}, 20),
     Story("S3SinkNotReady", "it starts", {READY: "0x10 1x30", **is_in("Running")}, 20),
+    Story(
+        "S3SinkNotReady",
+        "a change is refused, and the driver before it reports",
+        {READY: "0x30", LAG: "5x30", **is_in("Degraded", "SpecRefused")},
+        20,
+    ),
+    Story(
+        "S3SinkNotReady",
+        "a change is refused, and the driver before it is silent",
+        {READY: "0x30", **is_in("Degraded", "SpecRefused")},
+        20,
+        SINK,
+    ),
+    Story(
+        "S3SinkNotReady",
+        "a change is refused, and the driver before it failed",
+        {READY: "0x30", LAG: "5x30", **is_in("Failed", "SpecRefused")},
+        20,
+        SINK,
+    ),
+    Story("S3SinkSpecRefused", "a change is refused", {REFUSED: "0x5 1x30", **is_in("Degraded", REASON)}, 15, SINK),
+    Story("S3SinkSpecRefused", "nothing runs", {REFUSED: "1x30", **is_in("Failed", REASON)}, 10, SINK),
+    Story("S3SinkSpecRefused", "it is paused", {REFUSED: "1x30", **is_in("Paused", REASON)}, 10, SINK),
+    Story("S3SinkSpecRefused", "it was mended", {REFUSED: "1x8 0x30", **is_in("Running")}, 12),
+    Story("S3SinkSpecRefused", "it was refused a moment ago", {REFUSED: "0x5 1x30", **is_in("Degraded", REASON)}, 8),
+    Story("S3SinkSpecRefused", "it is stopped", {REFUSED: "1x30", **is_in("Stopped")}, 20),
     Story("S3SinkStuck", "pods cannot be made", {READY: "0x90", **is_in("Pending", "FailedCreate")}, 70, SINK),
     Story("S3SinkStuck", "a new one starts", is_in("Pending", "Creating", "_x30 1x10 stale"), 70),
     Story("S3SinkStuck", "its schedule has not begun", is_in("Pending", "WaitingForSchedule"), 70),
@@ -225,6 +252,7 @@ def test_an_alert_names_the_cause_of_a_sink_that_is_not_well(tmp_path: Path) -> 
     for story, cause in (
         ("S3SinkNotReady: nobody knows", "Degraded (NoReport)"),
         ("S3SinkNotReady: its driver is not well", "Failed (BucketMissing)"),
+        ("S3SinkSpecRefused: nothing runs", "Failed (SpecRefused)"),
         ("S3SinkStuck: pods cannot be made", "FailedCreate"),
     ):
         assert cause in said.partition(story)[2].partition("Annotations:")[2].partition("\n")[0], story

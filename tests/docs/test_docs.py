@@ -38,7 +38,7 @@ PAGES = sorted(
 )
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 NEVER = "\u2013"
-LEDGER = {"Q": 8, "L": 19, "C": 13, "A": 5, "K": 7, "B": 13}
+LEDGER = {"Q": 8, "L": 19, "C": 13, "A": 5, "K": 7, "B": 22, "S": 9}
 
 
 def named(page: Path) -> str:

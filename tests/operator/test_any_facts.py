@@ -144,6 +144,9 @@ def test_ready_is_true_only_with_a_proof(seen: Observed) -> None:
     if ready["status"] == "True":
         fresh = seen.report is not None and NOW - seen.report.heard < timedelta(seconds=46)
         assert fresh or status["phase"] == "Completed"
+        if status["phase"] != "Completed" and seen.resource.spec.get("run") != "Scheduled":
+            assert seen.report is not None
+            assert seen.report.document["observedGeneration"] == seen.resource.generation
     assert fitting(STATUS, json.loads(json.dumps(status))) == json.loads(json.dumps(status))
 
 

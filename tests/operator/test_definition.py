@@ -148,7 +148,7 @@ def _paths(value: Any, path: str = "") -> set[str]:
 def test_people_see_what_they_ask_for_first() -> None:
     columns = {c["name"]: c.get("priority", 0) for c in VERSION["additionalPrinterColumns"]}
     assert [n for n, p in columns.items() if not p] == [
-        *("State", "Ready", "Lag", "Last Flush", "Retries", "Restarts", "Age"),
+        *("State", "Ready", "Accepted", "Lag", "Last Flush", "Retries", "Restarts", "Age"),
     ]
     assert [n for n, p in columns.items() if p] == ["Topics", "Pattern", "Bucket", "Format"]
     names = definition()["spec"]["names"]

@@ -27,6 +27,7 @@ def reasons() -> Iterator[str]:
     yield from causes._REMOVED.values()
     yield from causes._CANNOT_START - set(causes._SAME)
     yield conditions.UNREADABLE
+    yield conditions.SPEC_REFUSED
     for path in (ROOT / "operator" / "s3sink_operator" / "decide").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:

@@ -211,11 +211,12 @@ def test_a_spec_with_mistakes_leaves_the_schedule_of_the_one_before_it() -> None
     sink = resource({**SCHEDULE, "flush": {"interval": 5}}, generation=4)
     facts = scheduled(sink=sink)
     assert (decided(facts).apply, decided(facts).delete) == ((), ())
-    assert "runs go on with the one before it" in message(status_of(facts), "Ready")
+    assert "runs keep the spec of generation 3 (WaitingForSchedule: " in message(status_of(facts), "Ready")
     after = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),), sink=sink)
     status = status_of(after)
     assert named(status, "Accepted") == ("False", "InvalidSpec")
-    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
+    assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "SpecRefused"))
+    assert status["flush"]["totalRecords"] == 5
 
 
 def test_jobs_of_somebody_elses_cron_job_do_not_count() -> None:

@@ -86,7 +86,7 @@ def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
     assert named(status, "Accepted") == ("False", "InvalidSpec")
     assert "spec.flush.interval: must be a duration" in message(status, "Accepted")
     assert "spec.transform: not built yet" in message(status, "Accepted")
-    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "InvalidSpec"))
+    assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "SpecRefused"))
 
 
 def test_a_long_list_of_mistakes_is_cut_between_two_and_counted() -> None:
@@ -107,13 +107,31 @@ def test_a_mistake_does_not_stop_the_driver_that_runs_the_spec_before_it() -> No
     assert not found.delete
     status = status_of(broken)
     assert named(status, "Accepted")[0] == "False"
-    assert named(status, "Ready") == ("True", "Running")
+    assert named(status, "Ready") == ("False", "SpecRefused")
 
 
 def test_while_an_earlier_spec_still_runs_it_is_not_ready() -> None:
     sink = replace(resource({"flush": {"records": 7}}), generation=4)
     facts = observed(sink, children=children(sink), pods=(pod(resource()),), report=report())
     assert ready(facts) == ("False", "Updating")
+
+
+@pytest.mark.parametrize("told", [2, 4, None])
+@pytest.mark.parametrize("run", ["Continuous", "Once"])
+def test_a_report_about_another_spec_is_not_green(run: str, told: int | None) -> None:
+    """A node may give a new pod the manifest of before."""
+    said = report()
+    document = {**said.document, "observedGeneration": told} if told else {**said.document}
+    if told is None:
+        del document["observedGeneration"]
+    status = status_of(running({"run": run}, report=replace(said, document=document)))
+    assert (status["phase"], named(status, "Ready")) == ("Starting", ("False", "Updating"))
+    assert f"generation {told or 'unknown'} of the spec, not 3" in message(status, "Ready")
+    assert status["lag"]["records"] == 0
+
+
+def test_trouble_that_an_earlier_spec_has_is_not_hidden_by_the_update() -> None:
+    assert ready(running(report=report("Failed", generation=2))) == ("False", "Failed")
 
 
 TERMINATED = Exit(1, "Error", 'starting\n{"level": "error", "message": "no such topic"}\n')

@@ -199,9 +199,3 @@ def test_a_run_that_is_complete_is_not_run_again_by_itself() -> None:
         assert (decided(later).apply, decided(later).delete) == ((), ())
     newer = replace(SETTINGS, image="registry.example/s3sink:2", grace=5)
     assert decided(facts, newer).apply == ()
-
-
-def test_a_complete_run_whose_spec_gets_a_mistake_stays_complete() -> None:
-    facts = held(ONCE, "Complete", phase="Succeeded", ready=False, ended=Exit(0))
-    status = status_of(replace(facts, resource=resource({**ONCE, **MISTAKE}, generation=4)))
-    assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))

@@ -129,10 +129,23 @@ s3sink_operator_sink_info{phase="Stopped"}` .window .threshold)
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkNotReady"
   "expr" `max by (namespace, sink) (s3sink_operator_sink_ready) < 1
 unless on (namespace, sink)
-s3sink_operator_sink_info{phase=~"Pending|Paused|Stopped|Completed"}`
+s3sink_operator_sink_info{phase=~"Pending|Paused|Stopped|Completed"}
+unless on (namespace, sink) (
+  s3sink_operator_sink_info{phase="Degraded", reason="SpecRefused"}
+  and on (namespace, sink) s3sink_operator_sink_lag_records
+)`
   "summary" (printf "Sink %s is not ready" $of)
   "description" (printf "Sink %s is %s. The condition Ready has the rest: %s." $of $cause $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
+{{- end }}
+{{- with .Values.alerts.specRefused }}
+{{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkSpecRefused"
+  "expr" `max by (namespace, sink) (s3sink_operator_sink_spec_refused) > 0
+unless on (namespace, sink)
+s3sink_operator_sink_info{phase="Stopped"}`
+  "summary" (printf "The spec of sink %s is refused" $of)
+  "description" (printf "The spec of sink %s has mistakes, so that it has no effect; what ran before it goes on. Sink %s is %s. The condition Accepted names every mistake: %s." $of $of $cause $look)
+  "page" "troubleshooting.md#the-manifest-and-its-secrets") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.stuck }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkStuck"

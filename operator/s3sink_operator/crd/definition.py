@@ -93,7 +93,8 @@ def _root() -> dict[str, Any]:
 
 _COLUMNS: tuple[tuple[str, str, str, int, str], ...] = (
     ("State", "string", ".status.phase", 0, "What the sink is doing."),
-    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "Whether it runs and reported lately."),
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', 0, "Whether it runs as asked and reports."),
+    ("Accepted", "string", '.status.conditions[?(@.type=="Accepted")].status', 0, "Whether the spec is valid."),
     ("Lag", "integer", ".status.lag.records", 0, "Offsets in Kafka that are not in the bucket yet."),
     ("Last Flush", "date", ".status.flush.lastTime", 0, "When the last flush was published."),
     ("Retries", "integer", ".status.retry.attempts", 0, "Failures since the last flush."),

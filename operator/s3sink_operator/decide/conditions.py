@@ -16,6 +16,8 @@ OFFSETS = "OffsetsPublished"
 """Only of sinks that publish their offsets."""
 UNREADABLE = "Unreadable"
 """In place of a reason that is not one word."""
+SPEC_REFUSED = "SpecRefused"
+"""Of Ready while Accepted is False."""
 _REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,127}", re.ASCII)
 LONGEST_MESSAGE = 4096
 # Reasons that tell of something a person asked for, or that passes by itself.
@@ -65,11 +67,15 @@ def iso(moment: datetime) -> str:
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    """An event for every condition that changed its status or its reason."""
+    """An event for every condition that changed its status or its reason, and for every refused generation."""
     events = []
+    refused = (find(after, READY) or {}).get("reason") == SPEC_REFUSED
     for new in after["conditions"]:
         old = find(before, new["type"])
-        if old is not None and (old.get("status"), old.get("reason")) == (new["status"], new["reason"]):
+        if new["type"] == ACCEPTED and refused:
+            # The event of Ready has the same cause, and what goes on nevertheless.
+            continue
+        if old is not None and _what(old) == _what(new):
             continue
         if event := _event(new, old):
             events.append(event)
@@ -84,6 +90,12 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ev
         text = f"reset {reset.get('nonce')!r}: every topic began anew at {reset.get('time')}"
         events.append(Event("Normal", "Reset", text))
     return tuple(events)
+
+
+def _what(condition: Document) -> tuple[Any, ...]:
+    """What an event would say again as long as it is the same."""
+    reason = condition.get("reason")
+    return condition.get("status"), reason, condition.get("observedGeneration") if reason == SPEC_REFUSED else None
 
 
 def _event(new: Document, old: Document | None) -> Event | None:

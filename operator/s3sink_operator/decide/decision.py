@@ -11,7 +11,7 @@ from s3sink_operator.decide.conditions import transitions
 from s3sink_operator.decide.drift import rolled_out, same_pods, spec_hash, up_to_date
 from s3sink_operator.decide.readiness import still_patient
 from s3sink_operator.decide.runs import Runs, runs_of
-from s3sink_operator.decide.situation import WORKLOADS, Situation, accept, holding, taken
+from s3sink_operator.decide.situation import WORKLOADS, Situation, accept, holding, kept, taken
 from s3sink_operator.decide.status import figures_due, new_status, worth_writing
 from s3sink_operator.model import DRIVER, Child, Decision, Document, Observed
 from s3sink_operator.settings import Settings
@@ -35,7 +35,7 @@ def decide(observed: Observed, settings: Settings, *, hold_rolls: bool = False) 
     apply: list[Document] = []
     delete: list[Child] = []
     rolls = False
-    situation = Situation(accepted, sink, stopped, runs=runs_of(observed))
+    situation = Situation(accepted, sink, stopped, runs=runs_of(observed), kept=kept(observed))
     if stopped:
         # Wins over everything, a spec that is not valid included.
         delete += _workloads(observed)
@@ -53,12 +53,12 @@ def decide(observed: Observed, settings: Settings, *, hold_rolls: bool = False) 
         )
         if not situation.taken:
             rolls = not situation.holding and _rolls(observed, driver)
-            kept = ("Deployment", "ConfigMap") if rolls and hold_rolls else ()
+            held_back = ("Deployment", "ConfigMap") if rolls and hold_rolls else ()
             delete += [*_left_over(observed, (*needed, driver)), *_over(situation)]
             apply += [document for document in needed if _differs(observed, document)]
             if not situation.holding and not _job_is_there(situation):
                 apply += [driver] if _differs(observed, driver) else []
-            apply = [document for document in apply if document["kind"] not in kept]
+            apply = [document for document in apply if document["kind"] not in held_back]
     delete = [child for child in delete if not child.deleting]
     status = new_status(observed, situation, settings)
     writing = worth_writing(observed, status, settings.figures_every)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from s3sink_operator.decide.causes import Cause, cause_of, exit_text, more_memory, out_of_memory, removed
-from s3sink_operator.decide.conditions import FLUSHED, READY, Condition, find, read
+from s3sink_operator.decide.conditions import FLUSHED, READY, SPEC_REFUSED, Condition, find, read
+from s3sink_operator.decide.refusal import nothing_runs
 from s3sink_operator.decide.reports import read_report
 from s3sink_operator.decide.runs import job_failure, pod_of_run
 from s3sink_operator.decide.situation import Situation
@@ -32,6 +33,8 @@ def state_of(observed: Observed, situation: Situation, pod: Pod | None, seen: Do
 def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Document) -> State:
     if situation.stopped:
         return _no_driver(observed, "Stopped", "Stopping", "spec.state is Stopped: nothing runs")
+    if situation.refused and situation.kept is None:
+        return nothing_runs(situation)
     if situation.taken:
         text = f"{situation.taken} exists and is not this sink's: delete or rename it"
         return "Pending", _not_ready("NameTaken", text)
@@ -59,8 +62,19 @@ def _state(observed: Observed, situation: Situation, pod: Pod | None, seen: Docu
         return _silent(observed, pod)
     if cause := _executors_missing(observed):
         return cause.phase, _not_ready(cause.reason, cause.message)
-    ready = find(seen, READY)
-    return seen["phase"], read(ready) if ready else _not_ready("NoReport", "the report does not say")
+    ready = read(found) if (found := find(seen, READY)) else _not_ready("NoReport", "the report does not say")
+    if ready.status == "True" and (told := _of_another_spec(observed, situation, seen)):
+        # Its template is the newest, and its manifest is not: the node may have given it an older copy.
+        return "Starting", _not_ready("Updating", f"pod {pod.name} {told}")
+    return seen["phase"], ready
+
+
+def _of_another_spec(observed: Observed, situation: Situation, seen: Document) -> str:
+    """Empty for a report about the spec that shall run now. What a refused spec left going is of an earlier one."""
+    generation, told = observed.resource.generation, seen.get("observedGeneration")
+    if told == generation or situation.sink is None or situation.schedule:
+        return ""
+    return f"reports generation {told or 'unknown'} of the spec, not {generation}: delete the pod if that stays so"
 
 
 def _no_driver(observed: Observed, phase: str, going: str, text: str) -> State:
@@ -72,9 +86,6 @@ def _without_pod(observed: Observed, situation: Situation) -> State:
     if situation.holding:
         return "Starting", _not_ready("WaitingForFormerDriver", situation.holding)
     job = situation.runs.newest if situation.runs else None
-    if situation.sink is None and job is None:
-        rest = "runs go on with the one before it" if situation.schedule else "nothing runs"
-        return "Failed", _not_ready("InvalidSpec", f"the spec is not accepted: {rest}")
     if job is not None:
         return _without_pod_of_job(observed, job)
     if situation.schedule:
@@ -98,7 +109,7 @@ def _over(observed: Observed, situation: Situation) -> State:
     phase = "Completed" if situation.result == "Complete" else "Failed"
     status = observed.resource.status
     before = find(status, READY)
-    if before is not None and status.get("phase") == phase:
+    if before is not None and status.get("phase") == phase and before.get("reason") != SPEC_REFUSED:
         return phase, read(before)
     if phase == "Completed":
         text = f"the run is complete, and its pod is gone{_next(situation)}"

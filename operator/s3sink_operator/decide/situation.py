@@ -12,7 +12,7 @@ from s3sink_operator.decide.conditions import ACCEPTED, LONGEST_MESSAGE, Conditi
 from s3sink_operator.decide.pods import child_name
 from s3sink_operator.decide.runs import Runs
 from s3sink_operator.decide.templates import template_errors
-from s3sink_operator.model import DRIVER, Document, Observed, Resource
+from s3sink_operator.model import DRIVER, Child, Document, Observed, Resource
 
 WORKLOADS = {"Continuous": "Deployment", "Once": "Job", "Scheduled": "CronJob"}
 OVERDUE = timedelta(seconds=30)
@@ -34,6 +34,13 @@ class Situation:
     """Of a sink whose driver ends; also of one whose spec is not valid, if that of the spec before did."""
     spec_hash: str = ""
     """Of the spec that shall run; empty where that does not matter."""
+    kept: Child | None = None
+    """What runs the spec before a refused one."""
+
+    @property
+    def refused(self) -> bool:
+        """The spec has no effect. That it is Stopped has, whatever else it says."""
+        return self.sink is None and not self.stopped
 
     @property
     def result(self) -> str:
@@ -76,6 +83,13 @@ def _listed(errors: Iterable[FieldError]) -> str:
         kept.append(text)
     more = [f"and {len(texts) - len(kept)} more"] if len(kept) < len(texts) else []
     return "; ".join([*kept, *more])
+
+
+def kept(observed: Observed) -> Child | None:
+    """The workload of an earlier spec, unless it is going."""
+    name, uid = child_name(observed.resource.key.name), observed.resource.uid
+    found = (observed.child(kind, name) for kind in WORKLOADS.values())
+    return next((c for c in found if c is not None and c.owner == uid and not c.deleting), None)
 
 
 def taken(observed: Observed, desired: tuple[Document, ...]) -> str:

@@ -28,6 +28,7 @@ from s3sink_operator.decide.conditions import (
     read,
 )
 from s3sink_operator.decide.readiness import state_of
+from s3sink_operator.decide.refusal import refusal
 from s3sink_operator.decide.reports import fitting, is_fresh, read_report
 from s3sink_operator.decide.runs import pod_of_run
 from s3sink_operator.decide.situation import Situation
@@ -43,13 +44,15 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
     report = _report(observed, pod)
     fresh = report is not None and (_final(pod) or is_fresh(report, observed.now, settings.stale_after))
     seen = report.document if report is not None and fresh else {}
-    phase, ready = state_of(observed, situation, pod, seen)
+    driver = state_of(observed, situation, pod, seen)
+    phase, ready = refusal(observed, situation, driver, seen) if situation.refused else driver
+    over = driver[0] == "Completed"
     status = observed.resource.status
     generation = observed.resource.generation
     found = {
         ACCEPTED: situation.accepted,
         READY: ready,
-        **_reported(seen, status, ready, over=phase == "Completed"),
+        **_reported(seen, status, driver[1], over=over),
     }
     if (told := find(seen, OFFSETS)) is not None:
         found[OFFSETS] = read(told)
@@ -57,13 +60,20 @@ def new_status(observed: Observed, situation: Situation, settings: Settings) -> 
     conditions = [found[type].document(find(status, type), observed.now, generation) for type in types]
     new: dict[str, Any] = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
     new |= _figures(seen, status)
-    if phase == "Completed" and "lag" in status:
+    if over and "lag" in status:
         new["lag"] = new["lag"] or status["lag"]
     new["driver"] = _driver(pod, seen, status)
-    if situation.sink is not None and situation.sink.spec.spark.mode == "Cluster":
+    if _has_executors(situation, status):
         running = [p for p in observed.pods_of(EXECUTOR) if p.phase == "Running" and p.deleting is None]
         new["executors"] = {"replicas": len(running), "selector": selector(observed.resource.key, EXECUTOR)}
     return bounded(fitting(STATUS, {k: v for k, v in new.items() if v not in ({}, None)}))
+
+
+def _has_executors(situation: Situation, status: Document) -> bool:
+    """While the spec is refused, those of the spec before it go on."""
+    if situation.sink is None:
+        return situation.refused and "executors" in status
+    return situation.sink.spec.spark.mode == "Cluster"
 
 
 def confess(resource: Resource, error: Exception, now: datetime) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _change_of_mind(installed: Installed) -> None:
 
 def test_all_of_it_works_and_nothing_was_forbidden(worked: Installed) -> None:
     assert "Stopped" in worked.place.events("orders")
-    assert "InvalidSpec" in worked.place.events("wrong")
+    assert "SpecRefused" in worked.place.events("wrong")
     # Namespaces of other tests, which are going, refuse what everybody asks of them.
     ours = {"", worked.place.name, worked.elsewhere.name}
     assert [request for request in worked.requests() if request.code in DENIED and request.namespace in ours] == []

@@ -132,8 +132,9 @@ def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, ope
         driver.reporter.condition("LastFlushSucceeded", False, "AccessDenied", "the store refuses the keys")
         namespace.until_reason("orders", "LastFlushSucceeded", "AccessDenied", 10)
         table = namespace.kubectl("get", "s3s").splitlines()
-        assert table[0].split() == ["NAME", "STATE", "READY", "LAG", "LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
-        assert table[1].split()[:3] == ["orders", "Running", "True"]
+        assert table[0].split()[:5] == ["NAME", "STATE", "READY", "ACCEPTED", "LAG"]
+        assert table[0].split()[5:] == ["LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
+        assert table[1].split()[:4] == ["orders", "Running", "True", "True"]
         driver.fall_silent()
         assert "does not answer" in namespace.until_reason("orders", "Ready", "NoReport", 20)
         assert namespace.condition("orders", "Ready")[0] == "Unknown"

@@ -87,6 +87,7 @@ def test_the_measures_are_true(namespace: Place, node: StandInNode, start: Start
     assert of("last_flush_timestamp_seconds", "behind") == 1794830400
     assert of("retry_attempts", "behind") == 3
     assert [of("ready", name) for name in ("orders", "behind", "mute", "wrong", "stopped")] == [1, 1, -1, 0, 0]
+    assert [of("spec_refused", name) for name in ("orders", "wrong", "stopped")] == [0, 1, 0]
     phases = {"Running": 2, "Degraded": 1, "Failed": 1, "Stopped": 1, "Pending": 0, "Completed": 0}
     assert {phase: operator.metric("s3sink_operator_sinks", phase=phase) for phase in phases} == phases
     assert operator.metric("s3sink_operator_status_poll_failures_total") > 0
