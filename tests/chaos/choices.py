@@ -40,7 +40,7 @@ NOT_WITH_BYTES = {"Upload names", "by wall clock"}
 
 SIZES = {"small": (20, 200), "mixed": (20, 2_000), "large": (1_000, 20_000)}
 """Characters of a record's text, from and to."""
-RATES = {"small": 3_000, "mixed": 1_500, "large": 150}
+RATES = {"small": 2_500, "mixed": 700, "large": 60}
 """Records a second of all producers together: bounded, so that a sink on two cores keeps up."""
 BYTES_RATE = 40
 """With an object for each record."""

@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeVar
 
 from tests.chaos.faults import Fault, NoVictim, Scene
-from tests.chaos.supervisor import FENCED, DriverFailed, has_taken_over
+from tests.chaos.supervisor import FENCED, DriverFailed, has_flushed, has_taken_over
 from tests.crash.processes import SinkProcess, kill
 
 T = TypeVar("T")
@@ -26,8 +26,8 @@ def kill_driver(scene: Scene, chance: Random) -> str:
 
 
 def kill_all(scene: Scene, chance: Random) -> str:
-    """As when a node dies. At any moment: a driver that is starting is hit, too."""
-    process = scene.drivers.current()
+    """As when a node dies. Now and then at any moment: a driver that is starting is hit, too."""
+    process = scene.drivers.current() if chance.random() < 0.3 else _driver(scene, chance)
     if not process.alive:
         raise NoVictim
     process.kill()
@@ -121,8 +121,8 @@ PROCESS_FAULTS = (
 
 
 def _driver(scene: Scene, chance: Random) -> SinkProcess:
-    """One that has taken over, at any point of its work."""
-    process = scene.drivers.working(VICTIM_WITHIN)
+    """One that works, at any point of a flush: of its first one, or later, so that the sink gets on."""
+    process = scene.drivers.working(VICTIM_WITHIN, chance.choice([has_taken_over, has_flushed, has_flushed]))
     time.sleep(chance.uniform(0, 3))
     if process is None or not process.alive:
         raise NoVictim

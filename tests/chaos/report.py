@@ -26,7 +26,7 @@ def tables(outcome: Outcome) -> str:
 def line(outcome: Outcome) -> str:
     """`seed 7: Parquet zstd by hour, 10 min, 37 faults of 15 kinds, 1,200,000 records, 0 missing, 0 duplicates`."""
     kinds = {h.kind for h in outcome.happened}
-    length = f"{outcome.seconds / 60:g} min" if outcome.seconds % 60 == 0 else f"{outcome.seconds:.0f} s"
+    length = f"{outcome.seconds / 60:.1f} min"
     words = [f"seed {outcome.choices.seed}: {outcome.choices}", length]
     words.append(f"{len(outcome.happened)} faults of {len(kinds)} kinds")
     if (found := outcome.comparison) is None:

@@ -39,7 +39,7 @@ CONDITIONAL = ("complete", "object", "swap")
 MAY_PASS = ("RequestTimeout", "SlowDown", "ThrottlingException", "IncompleteBody", "BadDigest")
 TIMES = (1, 1, 2, 3, 6, 12)
 """How many requests in a row it meets: some more than a single request is tried again."""
-MET_WITHIN = 15.0
+MET_WITHIN = 30.0
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,11 @@ class Supervisor:
             assert self._current is not None
             return self._current
 
-    def working(self, timeout: float) -> SinkProcess | None:
-        """The driver, once it has taken the sink over; None if none does in time."""
+    def working(self, timeout: float, did: Callable[[SinkProcess], bool]) -> SinkProcess | None:
+        """The driver, once it has taken the sink over or flushed; None if it does not in time."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            if (process := self.current()).alive and has_taken_over(process):
+            if (process := self.current()).alive and did(process):
                 return process
             time.sleep(0.1)
         return None
@@ -76,10 +76,13 @@ class Supervisor:
 
     def stop_driver(self, grace: float) -> None:
         """No more restarts; the driver stops by itself, and well."""
+        process = self.working(grace, has_taken_over)
+        if process is None:
+            raise DriverFailed(f"no driver takes over within {grace:.0f} s:\n{self.current().tail()}")
         self._restarts = False
-        process = self.current()
         process.terminate()
         code = process.wait(grace)
+        self.ended(process, code)
         if code != 0:
             raise DriverFailed(f"a driver that was stopped ended with {code}:\n{process.tail()}")
 
@@ -88,9 +91,11 @@ class Supervisor:
             process = self.current()
             if process.alive:
                 continue
-            self.ended(process, process.wait())
-            if not self._restarts or self._stop.wait(BACKOFF):
+            if not self._restarts:
                 break
+            self.ended(process, process.wait())
+            if self._stop.wait(BACKOFF):
+                return
             with self._lock:
                 if self._current is process:
                     self._current = self._start()
@@ -106,3 +111,7 @@ class Supervisor:
 
 def has_taken_over(process: SinkProcess) -> bool:
     return '"took over"' in process.log.read_text(errors="replace")
+
+
+def has_flushed(process: SinkProcess) -> bool:
+    return '"flushed"' in process.log.read_text(errors="replace")
