@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 ID = {"id": pl.Int64, "sum": pl.Int64}
+SILENCE = 60.0
 LEVELS = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncommitted"}
 
 
@@ -45,8 +47,12 @@ def in_kafka(bootstrap: str, topic: str, isolation: str) -> pl.DataFrame:
         left = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in left])
         rows = []
+        last = time.monotonic()
         while left:
-            for message in consumer.consume(10_000, timeout=0.5):
+            some = consumer.consume(10_000, timeout=0.5)
+            last = time.monotonic() if some else last
+            assert time.monotonic() < last + SILENCE, f"Kafka is silent, with partitions {sorted(left)} left to read"
+            for message in some:
                 error: Any = message.error()
                 if error is None:
                     value: Any = message.value()

@@ -55,7 +55,7 @@ class Answers:
         action, times = chance.choice(self.actions), chance.choice(self.times)
         with scene.store:
             hits = _meet(scene, step, action, times)
-        return f"{step}: {action}, {hits} times"
+        return f"{hits} times at {step}{_words(action)}"
 
 
 def _meet(scene: Scene, step: str, action: Action, times: int) -> int:
@@ -73,6 +73,19 @@ def _meet(scene: Scene, step: str, action: Action, times: int) -> int:
     if not rules[0].hits:
         raise NoVictim
     return rules[0].hits
+
+
+def _words(action: Action) -> str:
+    match action:
+        case Status(_, code, after):
+            return f": {code}{' after the effect' if after else ''}"
+        case Reset(after) if after:
+            return " after the effect"
+        case DropResponse():
+            return " after the effect"
+        case Late(seconds) | Slow(seconds):
+            return f", {seconds} s"
+    return ""
 
 
 def _both(code: int, name: str) -> tuple[Action, ...]:

@@ -102,6 +102,8 @@ class World:
         known = state["topics"][TOPIC]["partitions"]
         committed = {p: int(known.get(str(p), {"offset": 0})["offset"]) for p in range(self.choices.partitions)}
         ends = self.ends(IsolationLevel.READ_UNCOMMITTED)
+        if ends != self.ends(IsolationLevel.READ_COMMITTED):
+            return "a producer's transaction is still open"
         left = {p: end - committed[p] for p, end in ends.items() if committed[p] < end}
         if left:
             return f"offsets left by partition: {left}"
