@@ -11,7 +11,7 @@ import pytest
 from tests.chaos.report import line, tables
 from tests.chaos.run import Run
 
-pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEED = int(os.environ.get("SEED", "64"))
 """Another one: `SEED=7 .venv/bin/python -m pytest tests/chaos`."""
