@@ -11,7 +11,7 @@ from tests.chaos.run import KINDS, Outcome
 def tables(outcome: Outcome) -> str:
     happened = Counter(h.kind for h in outcome.happened)
     parts = [
-        _table("faults", ((kind, happened[kind]) for kind in KINDS)),
+        _table("faults", [*((kind, happened[kind]) for kind in KINDS), ("(nothing to hit)", outcome.missed.total())]),
         _table("drivers that ended with", sorted(outcome.exits.items())),
         _table("producers", sorted(outcome.produced.items())),
         _table("the sink", [("drivers started", outcome.drivers), *outcome.figures.items()]),
