@@ -59,8 +59,10 @@ def stop_driver(scene: Scene, chance: Random) -> str:
 
 def freeze_driver(scene: Scene, chance: Random) -> str:
     """A second one takes over; the first, woken up, must notice that it is fenced and end by itself."""
+    first = _driver(scene, chance)
     with scene.store:
-        first = _driver(scene, chance)
+        if not first.alive:
+            raise NoVictim
         first.pause()
         try:
             second = scene.drivers.replace(first)
