@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test e2e bench bench-operator sbom lint programs format generate lock clean
+.PHONY: help setup demo test chaos e2e bench bench-operator sbom lint programs format generate lock clean
 
 PY := .venv/bin/python
 # Processes that share the tests, folder by folder; each has its own broker, store and session.
@@ -26,6 +26,10 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 test: setup ## Check and test everything, against a real broker, S3 server and API server
 	@$(MAKE) --no-print-directory --jobs 2 lint programs
 	@$(PY) -m pytest -n $(WORKERS) --durations=20
+
+chaos: setup ## Kill, freeze and cut off a sink on real parts, then prove it lost nothing (SEED=, MINUTES=10)
+	@$(PY) -m e2e.parts.classes
+	@$(PY) -m tests.chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 e2e: setup ## Operator, driver and executors on a real Kubernetes (Docker, or root on Linux; about 20 minutes)
 	@$(PY) -m e2e.cluster build >/dev/null

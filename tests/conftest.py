@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 
 BY_FILE = {"crash", "engine", "formats", "records"}
 """Folders that take long, and whose tests share only what every process of a run has anyway."""
-LONG = ("crash", "cli", "apiserver", "charts", "argocd", "examples", "engine")
+LONG = ("crash", "chaos", "cli", "apiserver", "charts", "argocd", "examples", "engine")
 """Begun first, so that no process is left alone with one of them at the end."""
 _HERE = Path(__file__).parent
 

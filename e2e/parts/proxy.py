@@ -14,8 +14,10 @@ server does not look (Moto).
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +33,7 @@ from xml.sax.saxutils import escape
 from e2e.parts.processes import LOOPBACK
 
 _CHUNK = 256 * 1024
+_SLOW_PIECES = 10
 _HOP_BY_HOP = {
     "connection",
     "keep-alive",
@@ -64,10 +67,31 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Status:
-    """Answer with this HTTP status and S3 error code; the server never sees the request."""
+    """Answer with this HTTP status and S3 error code. The server never sees the request or, with `after`, carried
+    it out before."""
 
     code: int
     s3_code: str = "InternalError"
+    after: bool = False
+
+
+@dataclass(frozen=True)
+class Reset:
+    """End the connection with a TCP reset. The server never sees the request or, with `after`, carried it out."""
+
+    after: bool = False
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """Forward it, promise the whole answer in the headers, and close the connection halfway through the body."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Pass the request's body and the answer's on piece by piece, each within about this many seconds."""
+
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -116,7 +140,7 @@ class Call:
     then: DropResponse | Refuse | Status | None = None
 
 
-Action = DropResponse | Refuse | Status | Delay | Late | StripHeaders | ChangeAnswer | Call
+Action = DropResponse | Refuse | Status | Reset | Truncate | Slow | Delay | Late | StripHeaders | ChangeAnswer | Call
 Predicate = Callable[[Request], bool]
 
 
@@ -261,6 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
     target: tuple[str, int]
     shared: _Faults
     _noted = False
+    _slow = 0.0
     _received: list[bytes] | None = None
 
     def handle_expect_100(self) -> bool:
@@ -296,7 +321,10 @@ class _Handler(BaseHTTPRequestHandler):
         stripped: frozenset[str] = frozenset()
         later: list[Callable[[], object]] = []
         changes: list[Callable[[str, str], str | None]] = []
-        drop = False
+        # What the client gets instead of the server's answer.
+        instead: Callable[[], object] | None = None
+        self._slow = 0.0
+        truncated = False
         for action in _unfold(actions, request):
             match action:
                 case Delay(seconds, after=False):
@@ -306,7 +334,7 @@ class _Handler(BaseHTTPRequestHandler):
                 case Late(seconds):
                     self._hang_up(request)
                     time.sleep(seconds)
-                    drop = True
+                    instead = partial(self._hang_up, request)
                 case Call(after=after) if after is not None:
                     later.append(partial(after, request))
                 case StripHeaders(names):
@@ -316,23 +344,36 @@ class _Handler(BaseHTTPRequestHandler):
                 case Refuse():
                     self._hang_up(request)
                     return
+                case Status(code, s3_code, after=True):
+                    instead = partial(self._fail, request, code, s3_code)
                 case Status(code, s3_code):
+                    for _ in self._body():
+                        pass
                     self._fail(request, code, s3_code)
                     return
+                case Reset(after=True):
+                    instead = partial(self._reset, request)
+                case Reset():
+                    self._reset(request)
+                    return
                 case DropResponse():
-                    drop = True
+                    instead = partial(self._hang_up, request)
+                case Slow(seconds):
+                    self._slow = seconds
+                case Truncate():
+                    truncated = True
         upstream = http.client.HTTPConnection(*self.target, timeout=self.timeout)
         try:
             self._forward(upstream, request, target, stripped)
             response = upstream.getresponse()
             for call in later:
                 call()
-            if drop:
+            if instead is not None:
                 response.read()
-                self._hang_up(request)
+                instead()
                 return
-            self._note(request, response.status)
-            self._pass_on(response, changes)
+            self._note(request, None if truncated else response.status)
+            self._pass_on(response, changes, truncated=truncated)
         finally:
             upstream.close()
 
@@ -347,7 +388,7 @@ class _Handler(BaseHTTPRequestHandler):
         if chunked:
             upstream.putheader("Transfer-Encoding", "chunked")
         upstream.endheaders()
-        for piece in self._body():
+        for piece in self._slowly(b"".join(self._body())) if self._slow else self._body():
             upstream.send(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
         if chunked:
             upstream.send(b"0\r\n\r\n")
@@ -368,6 +409,12 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             yield from self._exactly(int(self.headers.get("Content-Length", 0)))
 
+    def _slowly(self, body: bytes) -> Iterator[bytes]:
+        size = max(1, len(body) // _SLOW_PIECES)
+        for start in range(0, len(body), size):
+            time.sleep(self._slow / _SLOW_PIECES)
+            yield body[start : start + size]
+
     def _exactly(self, size: int) -> Iterator[bytes]:
         while size:
             piece = self.rfile.read(min(size, _CHUNK))
@@ -376,7 +423,13 @@ class _Handler(BaseHTTPRequestHandler):
             size -= len(piece)
             yield piece
 
-    def _pass_on(self, response: http.client.HTTPResponse, changes: list[Callable[[str, str], str | None]]) -> None:
+    def _pass_on(
+        self,
+        response: http.client.HTTPResponse,
+        changes: list[Callable[[str, str], str | None]],
+        *,
+        truncated: bool,
+    ) -> None:
         self.send_response_only(response.status, response.reason)
         for name, given in response.headers.items():
             value: str | None = given
@@ -391,14 +444,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if empty:
             return
-        while piece := response.read1(_CHUNK):
+        for piece in self._answer_body(response, truncated=truncated):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        if truncated:
+            raise ConnectionAbortedError("the rest of this answer is lost on purpose")
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 
+    def _answer_body(self, response: http.client.HTTPResponse, *, truncated: bool) -> Iterator[bytes]:
+        if truncated:
+            body = response.read()
+            if half := body[: len(body) // 2]:
+                yield half
+        elif self._slow:
+            yield from self._slowly(response.read())
+        else:
+            while piece := response.read1(_CHUNK):
+                yield piece
+
     def _fail(self, request: Request, code: int, s3_code: str) -> None:
-        for _ in self._body():
-            pass
         self._note(request, code)
         resource = escape(request.path)
         body = (
@@ -418,6 +482,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _reset(self, request: Request) -> None:
+        self._note(request, None)
+        self.close_connection = True
+        # Closed with nothing left to linger for, a socket sends a reset, and not the end of an orderly connection.
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(self.connection.detach())
 
 
 def _unfold(actions: list[Action], request: Request) -> Iterator[Action]:

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 
 from e2e.parts.proxy import (
     Call,
@@ -21,8 +21,11 @@ from e2e.parts.proxy import (
     Late,
     Refuse,
     Request,
+    Reset,
+    Slow,
     Status,
     StripHeaders,
+    Truncate,
     request_is,
 )
 from e2e.parts.s3 import Moto, S3Server
@@ -183,6 +186,65 @@ def test_a_late_request_arrives_after_its_client_gave_up(
     time.sleep(1)
     assert s3.client().get_object(Bucket=bucket, Key="k")["Body"].read() == b"late" * 10_000
     assert [r.status for r in proxy.requests] == [None]
+
+
+def test_a_status_after_the_effect_hides_that_it_took_effect(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy
+) -> None:
+    proxy.on(request_is("PUT"), Status(503, "SlowDown", after=True), times=1)
+    with pytest.raises(ClientError) as refused:
+        client.put_object(Bucket=bucket, Key="k", Body=b"1" * 100_000)
+    assert refused.value.response["Error"]["Code"] == "SlowDown"
+    assert s3.client().head_object(Bucket=bucket, Key="k")["ContentLength"] == 100_000
+    assert [r.status for r in proxy.requests] == [503]
+    client.put_object(Bucket=bucket, Key="k", Body=b"2")
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_reset_connection_is_reset_and_not_closed(
+    s3: S3Server, bucket: str, client: Any, proxy: FaultProxy, after: bool
+) -> None:
+    url = client.generate_presigned_url("put_object", {"Bucket": bucket, "Key": "k"})
+    proxy.on(request_is("PUT"), Reset(after=after), times=1)
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as raw:
+        target = url.removeprefix(proxy.endpoint)
+        raw.sendall(f"PUT {target} HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\nContent-Length: 1\r\n\r\n1".encode())
+        with pytest.raises(ConnectionResetError):
+            raw.recv(100)
+    assert ("Contents" in s3.client().list_objects_v2(Bucket=bucket)) == after
+    assert [r.status for r in proxy.requests] == [None]
+    client.put_object(Bucket=bucket, Key="k", Body=b"1")
+
+
+def test_of_a_truncated_answer_half_arrives(s3: S3Server, bucket: str, client: Any, proxy: FaultProxy) -> None:
+    client.put_object(Bucket=bucket, Key="k", Body=b"1" * 100_000)
+    proxy.on(request_is("GET"), Truncate(), times=1)
+    body = client.get_object(Bucket=bucket, Key="k")["Body"]
+    with pytest.raises(BotoCoreError):
+        body.read()
+    proxy.on(request_is("POST", query=r"\buploads\b"), Truncate(), times=1)
+    # boto3 makes a status 500 of its own of XML that breaks off.
+    with pytest.raises((ClientError, BotoCoreError)):
+        client.create_multipart_upload(Bucket=bucket, Key="k2")
+    (upload,) = s3.client().list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert upload["Key"] == "k2"
+    assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"1" * 100_000
+
+
+def test_slow_bodies_arrive_whole(bucket: str, client: Any, proxy: FaultProxy) -> None:
+    rule = proxy.on(request_is(), Slow(0.5))
+    body = bytes(range(256)) * 1_001
+    took = []
+    for call in (
+        lambda: client.put_object(Bucket=bucket, Key="k", Body=body),
+        lambda: client.get_object(Bucket=bucket, Key="k")["Body"].read() == body,
+    ):
+        start = time.monotonic()
+        assert call()
+        took.append(time.monotonic() - start)
+    assert rule.hits == 2
+    assert min(took) >= 0.5
+    assert max(took) < 5
 
 
 def test_skipped_requests_pass_before_the_fault(bucket: str, client: Any, proxy: FaultProxy) -> None:
