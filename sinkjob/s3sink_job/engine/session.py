@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from s3sink_job.engine.batches import BATCH_BYTES, BATCH_LIMIT, BATCH_RECORDS
 from s3sink_job.engine.cluster import Place, cluster_settings, remove_left_overs
+from s3sink_job.kafka.properties import jvm_options
 from s3sink_job.spec import Spec
 
 JARS_FOLDER = "S3SINK_JARS"
@@ -59,7 +60,7 @@ def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSes
     # Workers must run this very interpreter, not the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = POOL
-    java_options = _java_options()
+    java_options = f"{_java_options()} {jvm_options(spec.source)}"
     settings = {**spec.spark.conf, **FIXED, **_connector(local=place is not None)}
     settings |= {
         "spark.task.maxFailures": str(TASK_TRIES),
