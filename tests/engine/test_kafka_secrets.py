@@ -59,9 +59,9 @@ def test_no_secret_is_in_what_spark_sends_to_a_task(world: World, kafka: KafkaBr
     )
     rdd = frame._jdf.queryExecution().toRdd()
     tasks = serialized(spark, rdd) + b"".join(serialized(spark, part) for part in rdd.partitions())
-    assert f"{secrets.folder}/auth:sasl.jaas.config".encode() in tasks, "the options of the reader are in it"
     assert kafka.secure.password.encode() not in tasks
     assert b"BEGIN CERTIFICATE" not in tasks
+    assert f"{secrets.folder}/auth:sasl.jaas.config".encode() in tasks, "the options of the reader are in it"
     assert kafka.secure.password not in str(frame._jdf.queryExecution().toString())
     assert [row.value for row in frame.collect()] == [b"1", b"2", b"3"]
 
