@@ -77,7 +77,7 @@ def plant(node: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     reference = shared or node.load_image(build_image().archive)
     with (
         nullcontext(Release(node)) if shared else standing(node, reference) as release,
-        KafkaBroker(host=node.node_ip) as kafka,
+        KafkaBroker(host=node.node_ip, secure=True) as kafka,
         Versitygw(host=node.node_ip) as s3,
         FaultProxy(node.node_ip, s3.port, host=node.node_ip) as proxy,
         Commands(tmp_path_factory.mktemp("s3sink") / "log") as s3sink,

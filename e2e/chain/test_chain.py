@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 import pytest
 
+from e2e.chain.listening import listening
 from e2e.chain.moving import MODES, move_every_record_once
 from e2e.chain.sinks import until
-from e2e.chain.world import PARTITIONS, SINK, World
+from e2e.chain.world import PARTITIONS, SINK, World, executors
+from e2e.cluster import BareCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -26,6 +29,23 @@ def test_executors_go_between_flushes_and_come_back(world: World) -> None:
     world.produce(4_000)
     world.settle()
     world.prove()
+
+
+def test_executors_log_in_by_themselves_and_nobody_can_listen(world: World) -> None:
+    world.make_bucket()
+    world.produce(4_000)
+    secret, source = world.login()
+    world.namespace.apply(secret)
+    with listening() if isinstance(world.plant.cluster, BareCluster) else nullcontext() as heard:
+        world.apply(spark=executors(), source=source)
+        world.settle(300)
+    world.prove()
+    if heard is not None:
+        # Class names are in every task and every message between Spark's processes.
+        assert heard.size > 100_000
+        assert not heard.holds(b"org.apache.spark.rdd")
+        assert not heard.holds(b"org.apache.spark.scheduler")
+        assert not heard.holds(world.plant.kafka.secure.password.encode())
 
 
 def test_paused_resumed_stopped_and_started(world: World) -> None:

@@ -67,6 +67,20 @@ class World:
         right = {"AWS_ACCESS_KEY_ID": self.plant.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.plant.s3.secret_key}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"}, "stringData": right | keys}
 
+    def login(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A Secret for the brokers' secured listener, and the `source` that names it."""
+        secure = self.plant.kafka.secure
+        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        keys = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": f'{module} required username="{secure.username}" password="{secure.password}";',
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": secure.ca_pem,
+        }
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kafka"}, "stringData": keys}
+        return secret, {"bootstrapServers": secure.bootstrap, "propertiesFrom": [{"secretRef": {"name": "kafka"}}]}
+
     def sink(self, **spec: Any) -> dict[str, Any]:
         base: dict[str, Any] = {
             "source": {"bootstrapServers": self.plant.kafka.bootstrap, "topics": [self.topic]},

@@ -90,7 +90,7 @@ def _packages(root: Path, dockerfile: str, project: dict[str, Any]) -> Layer:
     wanted = [project["dependencies"], project["optional-dependencies"]]
     locked_versions = (root / "requirements.lock").read_bytes()
     versions = tomllib.loads((root / "sinkjob/s3sink_job/versions.toml").read_text())
-    connector = versions["spark"]["kafka_connector"]
+    connector = versions["spark"]
 
     def fill(folder: Path) -> None:
         say("image: Python packages and the Kafka connector: one to two minutes, once per change of requirements.lock")

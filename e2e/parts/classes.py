@@ -14,10 +14,14 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from e2e.parts.cache import locked
 from e2e.parts.jars import connector_dir, java
 from e2e.parts.processes import PartFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SINK = {
     "apiVersion": "s3sink.dev/v1alpha1",
@@ -71,15 +75,20 @@ def _make(archive: Path) -> None:
 def typical() -> None:
     """What every sink has Java do, but for Kafka, whose classes Spark loads in a way that no archive can hold."""
     from s3sink_job.engine.batches import without_large
-    from s3sink_job.engine.session import start_session
-    from s3sink_job.spec import parse
 
-    spark = start_session(parse(_SINK).spec, "classes")
+    spark = typical_session()
     frame = spark.range(0, 1000, 1, 2).selectExpr(
         "id AS offset", "encode(string(id), 'utf-8') AS value", "1 AS partition"
     )
     without_large(frame).unionAll(frame).mapInArrow(lambda batches: batches, frame.schema).collect()
     spark.stop()
+
+
+def typical_session() -> SparkSession:
+    from s3sink_job.engine.session import start_session
+    from s3sink_job.spec import parse
+
+    return start_session(parse(_SINK).spec, "classes")
 
 
 if __name__ == "__main__":

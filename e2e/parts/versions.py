@@ -15,3 +15,7 @@ def _versions() -> dict[str, Any]:
 
 def version(section: str, name: str) -> str:
     return str(_versions()[section][name])
+
+
+def section(name: str) -> dict[str, str]:
+    return {key: str(value) for key, value in _versions()[name].items()}

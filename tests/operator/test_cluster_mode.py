@@ -12,7 +12,7 @@ from s3sink_job.cli.running import status_text
 from s3sink_job.engine.cluster import Place, cluster_settings, place_of
 from s3sink_job.errors import FinalError
 from s3sink_job.spec import Executor, Spark
-from s3sink_operator.decide.pods import driver_pod, names_of
+from s3sink_operator.decide.pods import driver_pod, executor_pod, names_of
 from s3sink_operator.decide.situation import accept
 from tests.operator.facts import SETTINGS, report, resource
 
@@ -70,6 +70,24 @@ def test_spark_authenticates_and_needs_no_right_but_on_pods() -> None:
     assert settings["spark.authenticate"] == "true"
     assert settings["spark.kubernetes.executor.disableConfigMap"] == "true"
     assert not [key for key in settings if "secret" in key.lower()]
+
+
+def test_what_driver_and_executors_send_each_other_is_encrypted() -> None:
+    settings = cluster_settings(Spark(), PLACE, heap=1 << 29, java_options="")
+    assert settings["spark.network.crypto.enabled"] == "true"
+    assert settings["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
+    assert settings["spark.network.crypto.saslFallback"] == "false"
+    assert settings["spark.io.encryption.enabled"] == "true"
+
+
+def test_executors_have_the_secrets_where_the_driver_names_them() -> None:
+    spec = {"spark": {"mode": "Cluster"}, "source": {"propertiesFrom": [{"secretRef": {"name": "kafka-auth"}}]}}
+    sink, _ = accept(resource(spec))
+    assert sink is not None
+    folder = environment()["S3SINK_SECRETS"]
+    for pod in (driver_pod(sink, SETTINGS, names_of(sink)), executor_pod(sink)):
+        (container,) = pod["spec"]["containers"]
+        assert f"{folder}/kafka-auth" in [mount["mountPath"] for mount in container["volumeMounts"]]
 
 
 def last_status(partitions: int, error: str = "") -> dict[str, Any]:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
 from e2e.parts.jars import broker_jars, connector_jars
+from s3sink_job.engine.session import versions
 
 
 def test_the_connector_brings_only_what_spark_lacks() -> None:
@@ -13,6 +22,42 @@ def test_the_connector_brings_only_what_spark_lacks() -> None:
         "spark-sql-kafka-0-10_2.13",
         "spark-token-provider-kafka-0-10_2.13",
     }
+
+
+SESSION = """
+from e2e.parts.classes import typical_session
+spark = typical_session()
+for jar in sorted(spark.sparkContext.getConf().get("spark.jars").split(",")):
+    print(jar.rpartition("/")[2])
+print(spark._jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_laptop_without_the_jars_fetches_the_very_same(tmp_path: Path) -> None:
+    """From a repository that has these jars and nothing else: what they name is not asked for."""
+    coordinates = [coordinate.split(":") for coordinate in versions()["spark"].values()]
+    for group, name, release in coordinates:
+        place = tmp_path / "repository" / group.replace(".", "/") / name / release
+        place.mkdir(parents=True)
+        (jar,) = [jar for jar in connector_jars() if jar.name == f"{name}-{release}.jar"]
+        shutil.copy(jar, place)
+    environment = {name: value for name, value in os.environ.items() if name != "S3SINK_JARS"}
+    environment |= {
+        "DEFAULT_ARTIFACT_REPOSITORY": (tmp_path / "repository").as_uri(),
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",
+    }
+    command = [sys.executable, "-c", SESSION]
+    done = subprocess.run(
+        command, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    fetched = {f"{group}_{name}-{release}.jar" for group, name, release in coordinates}
+    # Ivy has its say before that.
+    *jars, client = done.stdout.split()[-len(fetched) - 1 :]
+    assert set(jars) == fetched
+    assert client == versions()["spark"]["kafka_client"].rpartition(":")[2]
 
 
 def test_the_broker_has_its_runtime_and_no_tests_or_sources() -> None:

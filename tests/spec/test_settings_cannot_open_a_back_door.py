@@ -31,7 +31,10 @@ SECRETS = [
     "ssl.key.password",
     "SSL.TRUSTSTORE.PASSWORD",
     "ssl.keystore.key",
-    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.token",
+    "sasl.oauthbearer.token.value",
+    "some.token.e",
+    "mytokens",
     "sasl.oauthbearer.client.credentials.client.secret",
 ]
 ORDINARY = [
@@ -75,6 +78,50 @@ def test_ordinary_kafka_properties_are_taken(key):
 @pytest.mark.parametrize("key", ["", " client.id", "client.id\n", "a b", "клиент"])
 def test_what_is_no_property_name_is_refused(key):
     assert "must be a Kafka property's name" in refused_property(key, from_secret=True)
+
+
+OAUTH = ["sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url"]
+
+
+@pytest.mark.parametrize("key", OAUTH)
+def test_an_address_that_the_client_calls_stands_where_people_see_it(key):
+    assert refused_property(key, from_secret=False) is None
+    assert "name it in spec.source.properties" in refused_property(key, from_secret=True)
+    assert "name it in spec.source.properties" in refused_property(f"listener.name.x.{key}", from_secret=True)
+
+
+@pytest.mark.parametrize("key", OAUTH)
+@pytest.mark.parametrize("url", ["https://login.example.com/oauth2/token", "https://[::1]:8443", "https://a/%7Eb/c=d"])
+def test_an_address_for_tokens_may_be_any_with_tls(key, url):
+    assert parse(put(minimal(), "spec.source.properties", {key: url})).spec.source.properties == {key: url}
+
+
+@pytest.mark.parametrize("key", OAUTH)
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("file:///etc/passwd", "http://169.254.169.254/latest", "HTTPS://a/b", "https://a/b?c=d", "https://a/b#c"),
+        *(
+            "https://a,file:///etc/passwd",
+            "https://a -Dx=y",
+            "https://a'/b",
+            "https://",
+            "",
+            " https://a",
+            "https://a\n",
+        ),
+    ],
+)
+def test_an_address_for_tokens_is_never_a_file_or_without_tls(key, url):
+    errors = errors_of(put(minimal(), "spec.source.properties", {key: url}))
+    assert list(errors) == [f"spec.source.properties[{key}]"]
+
+
+@pytest.mark.parametrize("value", ["${dir:/var/run/secrets/kubernetes.io/serviceaccount:token}", "a${b", "${"])
+def test_a_property_cannot_have_kafkas_client_read_a_file(value):
+    errors = errors_of(put(minimal(), "spec.source.properties", {"client.id": value}))
+    assert list(errors) == ["spec.source.properties[client.id]"]
+    assert "must not hold ${" in errors["spec.source.properties[client.id]"]
 
 
 def test_the_prefix_of_sparks_connector_is_named():
@@ -123,7 +170,11 @@ REFUSED_CONF = [
     "spark.sql.redaction.string.regex",
     "spark.executorEnv.LD_PRELOAD",
     "spark.hadoop.fs.s3a.secret.key",
+    "spark.authenticate",
     "spark.authenticate.secret",
+    "spark.network.crypto.enabled",
+    "spark.io.encryption.enabled",
+    "spark.ssl.rpc.enabled",
     "spark.ui.filters",
     "spark.metrics.conf.driver.sink.x.class",
     "spark.executor.resource.gpu.discoveryScript",

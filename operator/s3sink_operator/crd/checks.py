@@ -215,6 +215,11 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
             f"must not hold JAAS; {_KEPT_IN_SECRETS}",
             "FieldValueForbidden",
         ),
+        Check(
+            lambda it: f"!{it}.contains('${{')",
+            "must not hold ${, which Kafka's client would replace",
+            "FieldValueForbidden",
+        ),
     ),
     "sparkconf._name": (
         _matches(SETTING, "must be the name of a Spark setting, which starts with spark."),

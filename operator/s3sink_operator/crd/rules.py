@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from s3sink_job.spec import CODECS, LEVELS, Csv, Parquet, patterns
 from s3sink_job.spec.format import FLATTEN_OF_WHAT, WITHOUT_COLUMNS, WITHOUT_ENVELOPE
+from s3sink_job.spec.properties import OAUTH_URL, OAUTH_URLS
 from s3sink_operator.crd.across import ACROSS, NO_ENVELOPE, VALUES_ALONE
 from s3sink_operator.crd.checks import Rule, listed, rule, says_nothing, text
 
@@ -137,11 +138,21 @@ _TOPICS_OR_PATTERN = [
         reason="FieldValueRequired",
     ),
 ]
+_HTTPS_ONLY = [
+    rule(
+        f"!has(self.properties) || !('{name}' in self.properties)"
+        f" || self.properties['{name}'].matches({text(f'^({patterns.HTTPS_URL})$')})",
+        f"{name} {OAUTH_URL}",
+        at=".properties",
+        reason="FieldValueForbidden",
+    )
+    for name in OAUTH_URLS
+]
 _NOT_EMPTY = " || ".join(f"(!has(self.{part}) || self.{part})" for part in ("key", "value", "headers", "metadata"))
 
 RULES: dict[str, list[Rule]] = {
     "Spec": ACROSS,
-    "Source": _TOPICS_OR_PATTERN,
+    "Source": _TOPICS_OR_PATTERN + _HTTPS_ONLY,
     "Route": _TOPICS_OR_PATTERN,
     "Layout": [
         rule(

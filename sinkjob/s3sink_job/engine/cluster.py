@@ -65,6 +65,11 @@ def cluster_settings(spark: Spark, place: Place, *, heap: int, java_options: str
         "spark.driver.bindAddress": place.address,
         # The secret is Spark's own: made anew by each driver, and handed to its executors alone.
         "spark.authenticate": "true",
+        # What driver and executors send each other, and what they keep on disk, is for nobody else's eyes.
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        "spark.network.crypto.saslFallback": "false",
+        "spark.io.encryption.enabled": "true",
         "spark.kubernetes.namespace": place.namespace,
         "spark.kubernetes.driver.pod.name": place.pod,
         "spark.kubernetes.container.image": place.image,

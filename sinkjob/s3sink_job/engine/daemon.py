@@ -61,7 +61,7 @@ def main() -> None:
     # What is imported now lives as long as the workers: no collection needs to look at it again.
     gc.collect()
     gc.freeze()
-    manager()  # type: ignore[no-untyped-call]
+    manager()
 
 
 if __name__ == "__main__":

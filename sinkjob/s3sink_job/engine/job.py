@@ -15,7 +15,7 @@ from s3sink_job.engine.batches import limit_of, without_large
 from s3sink_job.engine.write import RESULT_SCHEMA, SliceResult, WriteTask, result_from_json
 from s3sink_job.errors import TransientError
 from s3sink_job.flush.manifest import Slice
-from s3sink_job.kafka.properties import ISOLATION
+from s3sink_job.kafka.properties import ISOLATION, consumer_group
 
 # Smaller fetches measured faster and leaner: less garbage. What the spec sets wins.
 CONSUMER = {
@@ -80,7 +80,7 @@ def read_slices(
         "failOnDataLoss": "true",
         "kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS,
         # Without a stable group every query makes new cached consumers, until the heap is full.
-        "kafka.group.id": group,
+        "kafka.group.id": consumer_group(group, connection),
         "kafka.isolation.level": ISOLATION[isolation],
         "includeHeaders": str("headers" in columns).lower(),
     }

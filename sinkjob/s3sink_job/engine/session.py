@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tomllib
+import warnings
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,12 +15,15 @@ from pyspark.sql import SparkSession
 
 from s3sink_job.engine.batches import BATCH_BYTES, BATCH_LIMIT, BATCH_RECORDS
 from s3sink_job.engine.cluster import Place, cluster_settings, remove_left_overs
+from s3sink_job.kafka.properties import jvm_options
 from s3sink_job.spec import Spec
 
 JARS_FOLDER = "S3SINK_JARS"
 """Environment: a folder with the Kafka connector's jars, as the image has it; without it Spark fetches them."""
 CLASSES_FILE = "S3SINK_CLASSES"
 """Environment: an archive of Spark's classes, which Java need not read and check one by one then."""
+REPOSITORY = "DEFAULT_ARTIFACT_REPOSITORY"
+"""Environment: where Spark fetches jars from, if not from Maven Central."""
 TASK_TRIES = 3
 POOL = "system"
 """Where Arrow gets memory from: the C library, as the daemon sets it, keeps 100 MiB less than Arrow by itself."""
@@ -51,14 +55,17 @@ JAVA_OPTIONS = "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -XX:CICompilerCount=2
 
 def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSession:
     """All in this process tree, or, with a `place` in a cluster, with executors in pods of their own."""
+    # Spark gets Arrow's batches from us, never a frame of pandas'.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     # Workers must run this very interpreter, not the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = POOL
+    java_options = f"{_java_options()} {jvm_options(spec.source)}"
     settings = {**spec.spark.conf, **FIXED, **_connector(local=place is not None)}
     settings |= {
         "spark.task.maxFailures": str(TASK_TRIES),
         "spark.driver.memory": f"{_heap(spec.spark.driver.memory) >> 20}m",
-        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.driver.extraJavaOptions": java_options,
     }
     if place is None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -67,7 +74,7 @@ def start_session(spec: Spec, name: str, place: Place | None = None) -> SparkSes
         os.environ["SPARK_LOCAL_IP"] = place.address
         master = place.master
         heap = _heap(spec.spark.executor.memory)
-        settings |= cluster_settings(spec.spark, place, heap=heap, java_options=_java_options())
+        settings |= cluster_settings(spec.spark, place, heap=heap, java_options=java_options)
     builder: Any = SparkSession.builder
     builder = builder.appName(f"s3sink-{name}").master(master)
     for key, value in settings.items():
@@ -96,7 +103,11 @@ def _connector(*, local: bool) -> dict[str, str]:
         # Executors have the same image: nothing needs to travel.
         scheme = "local://" if local else ""
         return {"spark.jars": ",".join(sorted(f"{scheme}{jar}" for jar in Path(folder).glob("*.jar")))}
-    return {"spark.jars.packages": versions()["spark"]["kafka_connector"]}
+    os.environ.setdefault(REPOSITORY, "https://repo1.maven.org/maven2/")
+    return {
+        "spark.jars.packages": ",".join(versions()["spark"].values()),
+        "spark.jars.ivySettings": str(files("s3sink_job.engine") / "ivysettings.xml"),
+    }
 
 
 @cache

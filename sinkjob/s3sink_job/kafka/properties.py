@@ -1,21 +1,90 @@
-"""Kafka properties in the Java dialect, from the resource and its mounted secrets."""
+"""Kafka properties in the Java dialect, from the resource and its mounted secrets.
+
+Of a Secret only the place goes to Kafka's clients: they read the mounted files themselves, the driver's and the
+executors' alike, so that no secret is in what Spark sends to a task.
+"""
 
 from __future__ import annotations
 
+import hmac
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
 from s3sink_job.errors import FinalError
+from s3sink_job.kafka.jaas import DISALLOWED_MODULES, LoginRefused, login_of
 from s3sink_job.secrets import Secrets
-from s3sink_job.spec import Source, refused_property
+from s3sink_job.spec import OAUTH_URLS, TOKEN_URL, Source, refused_property
 
 ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncommitted"}
+PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+_NAME = "mounted"
+_SETTINGS = f"config.providers.{_NAME}"
+_VERSION = f"{_SETTINGS}.param.version"
+_OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_KEY = os.urandom(32)
+"""Known to this process alone: nobody can find a password by trying which one gives the same version."""
 
 
 def connection(source: Source, secrets: Secrets) -> dict[str, str]:
-    """How to reach the brokers: what admin client and consumers share. May hold secrets: never log it."""
+    """How to reach the brokers: what admin client and consumers share. It changes when a secret does."""
     properties = dict(source.properties)
+    if TOKEN_URL in properties:
+        # Classes are ours to set. Without this one Kafka's client makes up tokens of its own.
+        properties["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
+    content: dict[str, str] = {}
+    folder = str(Path(secrets.folder).absolute())
     for reference in source.properties_from:
         name = reference.secret_ref.name
         for key, value in secrets.read(name).items():
-            if (refusal := refused_property(key, from_secret=True)) is not None:
-                raise FinalError(f"Secret {name!r}, key {key!r}: {refusal}", reason="PropertyRefused")
-            properties[key] = value
+            _check(name, key, value)
+            content[key] = value
+            properties[key] = f"${{{_NAME}:{folder}/{name}:{key}}}"
+    if content:
+        properties |= _provider(folder, content)
     return {**properties, "bootstrap.servers": source.bootstrap_servers}
+
+
+def consumer_group(group: str, connection: Mapping[str, str]) -> str:
+    """Spark keeps consumers by the name of their group, and with it the secrets that they were made with."""
+    return f"{group}.{connection[_VERSION]}" if _VERSION in connection else group
+
+
+def jvm_options(source: Source) -> str:
+    """What Kafka's clients are held to, whatever properties say. For the command line of every JVM that has one."""
+    urls = [source.properties[name] for name in OAUTH_URLS if name in source.properties]
+    options = {
+        "org.apache.kafka.disallowed.login.modules": ",".join(DISALLOWED_MODULES),
+        # Whole addresses. Without any, Kafka takes none: the property must be there, even if it is empty.
+        "org.apache.kafka.sasl.oauthbearer.allowed.urls": ",".join(urls),
+        "org.apache.kafka.automatic.config.providers": PROVIDER,
+    }
+    return " ".join(f"-D{name}={value}" for name, value in options.items())
+
+
+def _check(secret: str, key: str, value: str) -> None:
+    refusal = refused_property(key, from_secret=True)
+    if refusal is None and "jaas" in key.lower():
+        try:
+            login_of(value)
+        except LoginRefused as error:
+            refusal = str(error)
+    if refusal is not None:
+        raise FinalError(f"Secret {secret!r}, key {key!r}: {refusal}", reason="PropertyRefused")
+
+
+def _provider(folder: str, content: Mapping[str, str]) -> dict[str, str]:
+    if re.search("[:,}]", folder):
+        raise FinalError(
+            f"the folder of the secrets, {folder}, must have none of : , }} in its name: Kafka's client cannot read it",
+            reason="SecretsFolder",
+        )
+    text = "\0".join(f"{key}\0{value}" for key, value in sorted(content.items()))
+    return {
+        "config.providers": _NAME,
+        f"{_SETTINGS}.class": PROVIDER,
+        f"{_SETTINGS}.param.allowed.paths": folder,
+        # The provider does not look at it: it tells one content of the files from another.
+        _VERSION: hmac.digest(_KEY, text.encode(), "sha256").hex()[:12],
+    }

@@ -33,7 +33,7 @@ from s3sink_job.spec.layout import (
 from s3sink_job.spec.load import Loaded, load_file
 from s3sink_job.spec.parse import parse, to_document
 from s3sink_job.spec.problems import FieldError, SpecError
-from s3sink_job.spec.properties import refused_property
+from s3sink_job.spec.properties import OAUTH_URLS, TOKEN_URL, refused_property
 from s3sink_job.spec.quantities import (
     format_duration,
     format_quantity,
@@ -91,6 +91,8 @@ __all__ = [
     "LEVELS",
     "MORE",
     "NOT_BUILT",
+    "OAUTH_URLS",
+    "TOKEN_URL",
     "Aes256",
     "ByField",
     "ByHeader",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from s3sink_job.spec import patterns
 from s3sink_job.spec.problems import Refusal
 from s3sink_job.spec.texts import has_user_info
 
@@ -27,9 +29,18 @@ REFUSED_PROPERTIES: tuple[tuple[str, str], ...] = (
     (r"enable\.auto\.commit|auto\.commit\.interval\.ms", _OURS),
     (_CODE, "would load code into the driver and is refused; leave it out"),
 )
+# Addresses for OAuth are no secrets, and Java is told at its start which ones Kafka's client may call.
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105
+OAUTH_URLS = (TOKEN_URL, "sasl.oauthbearer.jwks.endpoint.url")
+OAUTH_URL = "must be an https:// URL without user, query or fragment"
 SECRET_PROPERTIES = (
-    r".*(jaas|password|passwd|passphrase|secret|token|credential|private\.?key|api\.?key).*|ssl\.keystore\.key",
+    r".*(jaas|password|passwd|passphrase|secret|credential|private\.?key|api\.?key).*|ssl\.keystore\.key"
+    r"|.*token([^.].*|\.([^e].*|e([^n].*)?)?)?",
     "may hold a secret; put it into a Secret and name that in spec.source.propertiesFrom",
+)
+_ADDRESSES = (
+    r"(.*\.)?sasl\.oauthbearer\.(token|jwks)\.endpoint\.url",
+    "is an address that the sink may call; name it in spec.source.properties, where people see it",
 )
 
 
@@ -40,7 +51,7 @@ def refused_property(key: str, from_secret: bool) -> str | None:
     name = key.lower()
     if re.fullmatch(PREFIXED, name):
         return f"must be the Java client's name, without Spark's prefix: write {key[len('kafka.') :]}"
-    refused = REFUSED_PROPERTIES if from_secret else (*REFUSED_PROPERTIES, SECRET_PROPERTIES)
+    refused = (*REFUSED_PROPERTIES, _ADDRESSES if from_secret else SECRET_PROPERTIES)
     return next((why for pattern, why in refused if re.fullmatch(pattern, name)), None)
 
 
@@ -57,7 +68,17 @@ def _value(value: str) -> str:
         raise Refusal(message, show=False)
     if "loginmodule" in value.lower():
         raise Refusal("must not hold JAAS; put sasl.jaas.config into a Secret named in propertiesFrom", show=False)
+    if "${" in value:
+        raise Refusal("must not hold ${, which Kafka's client would replace", show=False)
     return value
+
+
+def https_only(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """The addresses that Kafka's client calls for tokens: never a file, never without TLS."""
+    for name in OAUTH_URLS:
+        if name in properties and not re.fullmatch(patterns.HTTPS_URL, properties[name], re.ASCII):
+            raise Refusal(OAUTH_URL, at=(name,), show=False)
+    return properties
 
 
 PropertyName = Annotated[str, AfterValidator(_name)]

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from s3sink_job.spec.jsonschema import NotASchema, columns_of
 from s3sink_job.spec.model import CONFIG
 from s3sink_job.spec.problems import Refusal
-from s3sink_job.spec.properties import PropertyName, PropertyValue
+from s3sink_job.spec.properties import PropertyName, PropertyValue, https_only
 from s3sink_job.spec.quantities import Instant, Size
 from s3sink_job.spec.secretrefs import SecretSource
 from s3sink_job.spec.texts import Regex, Servers, ShortText, TopicName, Url, no_repeats
@@ -157,6 +157,11 @@ class Source:
     @classmethod
     def _topics_or_pattern(cls, topics: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         return topics_or_pattern(topics, info)
+
+    @field_validator("properties")
+    @classmethod
+    def _https_only(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        return https_only(properties)
 
     @field_validator("starting_offsets")
     @classmethod

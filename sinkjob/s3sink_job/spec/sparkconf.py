@@ -29,6 +29,7 @@ REFUSED_SETTINGS: tuple[tuple[str, str], ...] = (
     (r".*\.(class|classes|impl|registrator|initializer)|spark\.(hadoop|metrics|connect)\..*", _CODE),
     (r".*(password|passphrase|secret|token|credential|private.?key|access.?key).*", _SECRET),
     (r"spark\.(master|home|local\.dir|submit\..*|app\..*|redaction\..*|sql\.redaction\..*)", _OURS),
+    (r"spark\.(authenticate(\..*)?|(network\.crypto|io\.encryption|io\.crypto|ssl)\..*)", _OURS),
     (r"spark\.(speculation(\..*)?|sql\.adaptive\.enabled|logconf|ui\..*|eventlog\..*)", _OURS),
 )
 _COMPILED = tuple((re.compile(pattern), why) for pattern, why in REFUSED_SETTINGS)
