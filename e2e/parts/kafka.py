@@ -65,6 +65,7 @@ class KafkaBroker:
     """`with KafkaBroker() as kafka: kafka.create_topic("t")`.
 
     With `secure=True` a second listener asks for SASL_SSL; see `KafkaBroker.secure`.
+    With `join` it is the second broker of that one's cluster, and leaves the controller to it.
     `config` overrides server properties; `host` is the address to listen on and to tell clients.
     """
 
@@ -76,8 +77,10 @@ class KafkaBroker:
         heap: str = "512m",
         port: int | None = None,
         host: str = LOOPBACK,
+        join: KafkaBroker | None = None,
     ) -> None:
         self._host = host
+        self._join = join
         self._config = dict(config or {})
         self._heap = heap
         self._dir = Path(tempfile.mkdtemp(prefix="s3sink-kafka-"))
@@ -106,6 +109,11 @@ class KafkaBroker:
         return self._dir / "server.log"
 
     @property
+    def folder(self) -> Path:
+        """Where the logs of its partitions are."""
+        return self._dir / "data"
+
+    @property
     def admin(self) -> AdminClient:
         if self._admin is None:
             self._admin = AdminClient(
@@ -131,6 +139,8 @@ class KafkaBroker:
         data = self._dir / "data"
         if not data.exists():
             _format(data)
+            if self._join is not None:
+                _make_second(data, self._join.folder)
         properties = self._dir / "server.properties"
         properties.write_text(_lines(self._properties(data)))
         logging = self._dir / "log4j2.properties"
@@ -166,8 +176,16 @@ class KafkaBroker:
             self._process.kill()
         shutil.rmtree(self._dir, ignore_errors=True)
 
-    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        brokers: list[list[int]] | None = None,
+    ) -> None:
+        """`brokers` names those that hold each partition; without it the controller decides."""
+        placed: dict[str, Any] = {"replica_assignment": brokers} if brokers else {"replication_factor": 1}
+        topic = NewTopic(name, num_partitions=partitions, config=dict(config or {}), **placed)
         _done(self.admin.create_topics([topic]))
         # The controller answers before the broker's own metadata know the topic.
         self._until(lambda: len(self._partitions(name)) == partitions, f"topic {name} to be there")
@@ -235,12 +253,17 @@ class KafkaBroker:
             listeners.append(f"SASL_SSL://{self._host}:{self._secure_port}")
             advertised.append(listeners[-1])
             security = _security(self._secure, self._dir / "server.pem")
+        controller, role = self._controller_port, {}
+        if self._join is not None:
+            controller, listeners = self._join._controller_port, advertised
+            role = {"process.roles": "broker", "node.id": "2"}
         return {
             **_QUICK,
             "log.dirs": str(data),
             "listeners": ",".join(listeners),
             "advertised.listeners": ",".join(advertised),
-            "controller.quorum.voters": f"1@{self._host}:{self._controller_port}",
+            "controller.quorum.voters": f"1@{self._host}:{controller}",
+            **role,
             **security,
             **self._config,
         }
@@ -303,6 +326,14 @@ def _format(data: Path) -> None:
     meta = data / "meta.properties"
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     meta.write_text(meta.read_text().replace(_FORMATTED_AS, cluster_id))
+
+
+def _make_second(data: Path, first: Path) -> None:
+    """A folder as if it had been formatted for the second node of the first one's cluster."""
+    known = dict(line.split("=", 1) for line in (first / "meta.properties").read_text().splitlines() if "=" in line)
+    directory = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    (data / "meta.properties").write_text(_lines({**known, "node.id": "2", "directory.id": directory}))
+    (data / "bootstrap.checkpoint").unlink()
 
 
 def _run_storage_tool(folder: Path) -> None:

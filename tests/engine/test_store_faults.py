@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +14,6 @@ from e2e.parts.proxy import FaultProxy, Status, StripHeaders, request_is
 from e2e.parts.s3 import Moto
 from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.gc import orphans
-from s3sink_job.engine.repair import check_whole
-from s3sink_job.engine.write import SliceResult
-from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.stores.bucket import Bucket, Retrying
 from s3sink_job.stores.client import open_bucket
 from tests.engine.harness import World, failure_of
@@ -174,28 +169,16 @@ def test_a_lost_object_comes_back_whole_though_its_folder_would_be_too_long_by_n
     assert world.verify(driver).ok
 
 
-@pytest.mark.parametrize(("rows", "compacted", "short"), [(10, set(), False), (9, set(), True), (9, {"t"}, False)])
-def test_a_lost_object_is_never_replaced_by_less_than_it_held(rows: int, compacted: set[str], short: bool) -> None:
-    """Unless Kafka may have dropped records by itself."""
-    entry = ObjectEntry("raw/t/0/0.jsonl", "u", (), "t", 1, 0, first=0, last=9, rows=10, bytes=100)
-    part = Slice("t", 1, 0, 0, 10, "Repair")
-    result = SliceResult(part, 10, (replace(entry, rows=rows),))
-    admin: Any = SimpleNamespace(compacted=lambda topics: compacted)
-    if not short:
-        check_whole([(part, entry)], [result], admin)
-        return
-    error = failure_of(lambda: check_whole([(part, entry)], [result], admin))
-    assert (error.reason, error.retryable) == ("RepairFellShort", False)
-    assert "raw/t/0/0.jsonl held 10 records" in str(error)
-
-
 def test_a_lost_upload_whose_records_expired_is_a_recorded_gap(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.kafka.create_topic(world.topic)
     world.produce(list(range(10)))
     committed_but_unpublished(world, monkeypatch, flush={"records": 5})
     abort_all(world)
     delete_records(world, before=7)
-    driver = world.drain()
+    stopped = world.drain()
+    assert {problem.reason for problem in stopped.problems.values()} == {"DataLoss"}
+    assert world.rows() == []
+    driver = world.drain(source={"onDataLoss": "Skip"})
     assert world.rows() == [7, 8, 9]
     gaps = driver.reporter.status()["gaps"]
     assert gaps["records"] == 7
