@@ -24,7 +24,7 @@ def tables(outcome: Outcome) -> str:
 
 
 def line(outcome: Outcome) -> str:
-    """`seed 7: Parquet zstd by hour, 10 min, 37 faults of 15 kinds, 1,200,000 records, 0 missing, 0 duplicates`."""
+    """What a note can quote: what was run, how much was disturbed, and what the proof found."""
     kinds = {h.kind for h in outcome.happened}
     length = f"{outcome.seconds / 60:.1f} min"
     words = [f"seed {outcome.choices.seed}: {outcome.choices}", length]
