@@ -33,8 +33,7 @@ STEPS: dict[str, Predicate] = {
 UPLOADS, SINGLES = {"create", "part", "complete"}, {"object"}
 """Objects of one record each are put at once, all others are uploads."""
 WRITES = ("create", "part", "complete", "object", "manifest", "swap")
-CONDITIONAL = ("complete", "object", "swap")
-"""A manifest's name is used by nobody else, so a 412 there can only mean that it was written."""
+CONDITIONAL = ("complete", "object", "swap", "manifest")
 
 MAY_PASS = ("RequestTimeout", "SlowDown", "ThrottlingException", "IncompleteBody", "BadDigest")
 TIMES = (1, 1, 2, 3, 6, 12)
@@ -102,9 +101,7 @@ KINDS = (
     Answers("request arrives late", (Late(0.5), Late(2))),
     Answers("slow body", (Slow(2), Slow(6)), times=(1, 2, 3)),
     Answers("truncated answer", (Truncate(),), steps=("create", "complete", "read")),
-    Answers(
-        "409", (Status(409, "ConditionalRequestConflict"), Status(409, "OperationAborted")), (*CONDITIONAL, "manifest")
-    ),
+    Answers("409", (Status(409, "ConditionalRequestConflict"), Status(409, "OperationAborted")), CONDITIONAL),
     Answers("412", _both(412, "PreconditionFailed"), CONDITIONAL),
     Answers("400 that may pass", tuple(Status(400, code) for code in MAY_PASS)),
     # The driver waits half a minute after it, and goes on by itself.

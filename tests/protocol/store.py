@@ -249,6 +249,10 @@ def conflict() -> ClientError:
     return _refusal("ConditionalRequestConflict", 409)
 
 
+def refused() -> ClientError:
+    return _refusal("PreconditionFailed", 412)
+
+
 def _refusal(code: str, status: int) -> ClientError:
     answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, "Model")  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 from s3sink_job.engine.job import JobFailed
 from s3sink_job.kafka.admin import KafkaUnavailable
 from tests.protocol.log import ModelKafka
-from tests.protocol.store import ModelS3, Stored, conflict
+from tests.protocol.store import ModelS3, Stored, conflict, refused
 from tests.protocol.watchdog import Watchdog
 
 URL = "http://model"
@@ -39,6 +39,7 @@ class Fate(Enum):
     UNANSWERED = "done, answer lost"
     LATE = "given up, arrives later"
     CONFLICT = "409"
+    REFUSED = "412, whatever is there"
     CRASH_BEFORE = "crash before it"
     CRASH_AFTER = "crash after it"
 
@@ -201,6 +202,8 @@ class World:
                 raise ReadTimeoutError(endpoint_url=URL)
             case Fate.CONFLICT:
                 raise conflict()
+            case Fate.REFUSED:
+                raise refused()
             case Fate.CRASH_BEFORE:
                 raise Crash
         try:

@@ -146,10 +146,13 @@ class Ledger:
         return self._number
 
     def put_manifest(self, manifest: Manifest) -> None:
+        key = self.manifest_key(manifest.name)
         try:
-            self.bucket.put(self.manifest_key(manifest.name), manifest.to_json(), if_absent=self.conditional)
-        except PreconditionFailed:
-            return  # nobody else uses this name: an earlier try of ours got through
+            self.bucket.put(key, manifest.to_json(), if_absent=self.conditional)
+        except PreconditionFailed as answer:
+            # Nobody else uses this name: an earlier try of ours got through, if it is there.
+            if self.bucket.head(key) is None:
+                raise TransientError(f"s3://{self.bucket.name}/{key}: refused as taken, but not there") from answer
 
     def manifest(self, name: str) -> Manifest:
         key = self.manifest_key(name)
