@@ -33,6 +33,7 @@ def resource_from(document: Document) -> Resource:
         status=document.get("status", {}),
         annotations=metadata.get("annotations") or {},
         deleting="deletionTimestamp" in metadata,
+        created=metadata.get("creationTimestamp", ""),
     )
 
 

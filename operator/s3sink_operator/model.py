@@ -42,6 +42,8 @@ class Resource:
     status: Document = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
+    created: str = ""
+    """As the API server wrote it. With the generation it orders the manifests that drivers are started with."""
 
 
 @dataclass(frozen=True)

@@ -275,3 +275,11 @@ def test_a_token_that_somebody_lets_in_again_is_drift() -> None:
 def test_a_resource_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
     found = decided(replace(running(), resource=replace(resource(), deleting=True)))
     assert (found.apply, found.delete, found.status) == ((), (), None)
+
+
+def test_a_driver_learns_which_generation_of_which_resource_it_runs_for() -> None:
+    found = made(created="2026-11-01T00:00:00Z")["ConfigMap/orders-s3sink"]["data"]["sink.yaml"]
+
+    metadata = parse(yaml.safe_load(found)).metadata
+    assert (metadata.uid, metadata.generation) == ("sink-uid", 3)
+    assert metadata.creation_timestamp == "2026-11-01T00:00:00Z"

@@ -56,6 +56,8 @@ def manifest(resource: Resource) -> dict[str, Any]:
         "uid": resource.uid,
         "generation": resource.generation,
     }
+    if resource.created:
+        metadata["creationTimestamp"] = resource.created
     if own:
         metadata["annotations"] = own
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": resource.spec}

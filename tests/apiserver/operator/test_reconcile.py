@@ -21,6 +21,10 @@ def test_a_sink_gets_its_children_within_seconds(namespace: Place, operator: Ope
     assert "team" not in found["metadata"]["annotations"]
     manifest = namespace.manifest()
     assert manifest["spec"]["source"]["topics"] == ["orders"]
+    applied = (namespace.get("s3sink", "orders") or {})["metadata"]
+    # By these a driver knows that its manifest is older than the one that another driver runs with.
+    known = {key: applied[key] for key in ("uid", "generation", "creationTimestamp")}
+    assert known.items() <= manifest["metadata"].items()
     until("a pod", lambda: namespace.pods("orders"))
     assert namespace.until_reason("orders", "Ready", "Starting")
 
