@@ -94,6 +94,7 @@ class Driver:
             self._writing, self._topics, Holds(sink.spec.errors.retries, clock), clock, skip_lost=skip_lost
         )
         self._without_id: set[str] = set()
+        self._nothing_due = False
         self._drain_to: dict[TopicPartition, tuple[int, int]] | None = None
         self._watch = Watch()
         self._ends: dict[TopicPartition, int] = {}
@@ -156,6 +157,7 @@ class Driver:
             self._publish(books, again)
         contact, plan = self.look(books)
         self._report(books.state, contact, plan)
+        self._nothing_due = not plan.slices
         paused = self.spec.state == "Paused"
         if plan.slices and not paused:
             self._flush(books, plan.slices, contact)
@@ -186,7 +188,8 @@ class Driver:
         """`run: Once` or `Scheduled`: everything that was there at the start is published, but for what is blocked."""
         if self._drain_to is None or self.books is None or self.books.in_doubt:
             return False
-        if self.books.state.publishing is not None or not self._repairs.stuck(self.books):
+        # A look after the last flush reports what is there in the end.
+        if not self._nothing_due or self.books.state.publishing is not None or not self._repairs.stuck(self.books):
             return False
         left = {at: end for at, end in self._drain_to.items() if at not in self._blocked or self._holds.will_retry(at)}
         return drained(self.books.state, left)
