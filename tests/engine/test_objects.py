@@ -21,7 +21,7 @@ from e2e.parts.s3 import S3Server
 from s3sink_job.encoding import Encoding
 from s3sink_job.engine import objects as module
 from s3sink_job.engine.objects import Objects
-from s3sink_job.engine.write import WriteTask
+from s3sink_job.engine.write import Rewrite, WriteTask
 from s3sink_job.flush.manifest import ObjectEntry, Slice
 from s3sink_job.formats.compression import decompress
 from s3sink_job.records.groups import Groups
@@ -220,13 +220,30 @@ def test_interleaved_windows_give_one_object_each(store: Written) -> None:
         assert ids_in(store.content(entry), JSON) == list(range(window, 90, 3))
 
 
-def test_only_the_window_that_is_written_again_is_written(store: Written) -> None:
-    objects = store.objects(only=("1",))
-    objects.write(rows_of(plain(9, 0), JSON), offsets(0, 9), grouped([n % 3 for n in range(9)]))
+def test_of_a_slice_only_lost_objects_are_written_again_each_with_its_own_rows(store: Written) -> None:
+    """By group and by range: a group may have several objects, and one of them alone be lost."""
+    lost = (Rewrite("raw/a.jsonl", ("1",), 0, 4), Rewrite("raw/b.jsonl", ("2",), 5, 8))
+    objects = store.objects(again={SLICE: lost})
+    for start in (0, 5):
+        groups = grouped([n % 3 for n in range(start, start + 5)])
+        objects.write(rows_of(plain(5, start), JSON), offsets(start, 5), groups)
     objects.close()
 
-    (entry,) = objects.done
-    assert ids_in(store.content(entry), JSON) == [1, 4, 7]
+    found = {entry.key: ids_in(store.content(entry), JSON) for entry in objects.done}
+    assert found == {"raw/a.jsonl": [1, 4], "raw/b.jsonl": [5, 8]}
+    assert {entry.group for entry in objects.done} == {("1",), ("2",)}
+
+
+def test_many_lost_objects_of_a_slice_are_written_again_through_the_stage(store: Written) -> None:
+    lost = tuple(Rewrite(f"raw/{n}.jsonl", (str(n),), 0, 99) for n in range(20))
+    objects = store.objects(again={SLICE: lost})
+    for start in range(0, 100, 50):
+        groups = grouped([n % 25 for n in range(start, start + 50)])
+        objects.write(rows_of(plain(50, start), JSON), offsets(start, 50), groups)
+    objects.close()
+
+    found = {entry.key: ids_in(store.content(entry), JSON) for entry in objects.done}
+    assert found == {f"raw/{n}.jsonl": [n, n + 25, n + 50, n + 75] for n in range(20)}
 
 
 @pytest.mark.parametrize("name", ["json zstd", "parquet zstd"])
@@ -342,7 +359,8 @@ def test_a_column_that_had_to_become_text_is_told_to_the_decoder(store: Written)
 
 
 def test_what_is_written_again_keeps_its_key_and_what_does_not_fit_stands_beside_it(store: Written) -> None:
-    objects = store.objects(key="raw/orders/3/7.jsonl", records_per_object=2)
+    again = {SLICE: (Rewrite("raw/orders/3/7.jsonl", (), 7, 11),)}
+    objects = store.objects(again=again, records_per_object=2)
     objects.write(rows_of(plain(5, 0), JSON), offsets(7, 5), None)
     objects.close()
 

@@ -338,8 +338,8 @@ def test_records_written_between_two_looks_are_no_open_transaction(
     world.kafka.create_topic(world.topic)
     listed = Admin._list
 
-    def slowly(admin: Admin, *question: Any, committed: bool) -> dict[tuple[str, int], int]:
-        found = listed(admin, *question, committed=committed)
+    def slowly(admin: Admin, *question: Any, committed: bool, **options: Any) -> Any:
+        found = listed(admin, *question, committed=committed, **options)
         if committed and not written:
             written.append(True)
             world.produce([1])

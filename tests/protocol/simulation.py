@@ -29,7 +29,7 @@ from tests.protocol.world import (
 )
 
 DRIVERS_AT_ONCE = 3
-DRIVERS_AT_ALL = 7
+DRIVERS_AT_ALL = 9
 STORES = ((True, False),)
 """Those that keep conditions, and do not forget metadata."""
 WORSE_STORES = ((False, False), (False, True), (True, True))
@@ -44,12 +44,14 @@ While a driver is idle, things happen from IDLE on."""
 
 @dataclass(frozen=True)
 class Setting:
-    steps: int = 200
+    steps: int = 260
     conditional: bool = True
     faults: int | None = None
     """In how many of 100 requests something goes wrong; None leaves it to the choices."""
     often: tuple[str, ...] = ()
     """Events that come more often than others."""
+    writes: Fate | None = None
+    """What goes wrong with a write; None leaves it to the choices."""
 
 
 def simulate(choices: Choices, setting: Setting = Setting()) -> World:  # noqa: B008 - frozen
@@ -79,11 +81,11 @@ class _Run:
         self.current: Process | None = None
         self.resets: list[Reset] = []
         self.events = (
-            *(self.append, self.append, self.append, self.append, self.wait, self.wait, self.start, self.late),
-            *(self.late, self.kill, self.retain, self.life_cycle, self.transaction, self.grow, self.remake),
+            *([self.append] * 8 + [self.wait] * 5 + [self.start] * 2),
+            *(self.late, self.late, self.kill, self.retain, self.life_cycle, self.transaction, self.grow, self.remake),
             *(self.reset, self.reset, self.elect, self.cut, self.read_and_remove, self.zombie, self.roll_back),
             *(self.hide, self.lead, self.gc),
-            *(getattr(self, name) for name in setting.often for _ in range(8)),
+            *(getattr(self, name) for name in setting.often for _ in range(16)),
         )
 
     def run(self) -> World:
@@ -121,6 +123,8 @@ class _Run:
     def fate(self, process: Process) -> Fate:
         if self.pick(100) < 100 - self.faults:
             return Fate.DONE
+        if process.writes and self.setting.writes is not None:
+            return self.setting.writes
         fates = WRITE_FATES if process.writes else READ_FATES
         return fates[self.pick(len(fates))]
 
@@ -131,7 +135,9 @@ class _Run:
             self.world.note(f"-- {log.incarnation} reaches {log.end}")
 
     def wait(self) -> None:
+        """Rights are given back and leaders elected meanwhile."""
         self.world.now += INTERVAL / 2
+        self.world.kafka.hidden, self.world.kafka.leaderless = False, set()
         self.world.note("-- time passes")
 
     def start(self, manifest: Applied | None = None) -> None:
