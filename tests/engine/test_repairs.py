@@ -20,9 +20,10 @@ from s3sink_job.engine.driver import Driver
 from s3sink_job.engine.holds import Holds
 from s3sink_job.engine.lost import Left, Lost
 from s3sink_job.engine.repair import Repairs
+from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
 from s3sink_job.flush.manifest import ObjectEntry, Slice
-from s3sink_job.spec import Retries
+from s3sink_job.spec import Retries, Source
 from tests.engine.harness import World
 from tests.engine.test_kafka_history import delete_records
 from tests.engine.test_store_faults import abort_all, committed_but_unpublished
@@ -196,3 +197,10 @@ def test_a_lost_object_is_never_replaced_by_less_than_it_held(rows: int, compact
         assert problem.reason == "RepairFellShort"
         assert "raw/t/0/0.jsonl held 10 records" in problem.message
     assert json.dumps(sorted(repairs.holds.until)) == ('[["t", 0]]' if short else "[]")
+
+
+def test_a_topic_of_a_pattern_is_not_given_up_before_anybody_has_looked_for_it() -> None:
+    """A starting driver repairs first: a topic that is hidden just then must not become a gap."""
+    topics = Topics(Source(bootstrap_servers="kafka:9092", topic_pattern="orders.*"), lambda: 0.0)
+
+    assert not topics.given_up("orders", 0.0, 60.0)

@@ -64,6 +64,8 @@ def _check_store(
         state = ledger.load()
         if state is not None and not state.owner.same_sink(ledger.owner):
             raise FinalError(f"the state belongs to {state.owner}", reason="ForeignState")
+        if state is not None:
+            ledger.refuse_rolled_back(state)
         yield from _check_state(sink, state)
     except S3SinkError as error:
         yield Finding("store", False, f"{error.reason}: {error}")

@@ -226,7 +226,9 @@ class Driver:
             )
         partitions = [(name, p) for name, topic in known.items() for p in topic.partitions]
         committed = self.spec.source.isolation == "ReadCommitted"
-        seen = admin.offsets(partitions, committed=committed)
+        # Who has no leader is not asked for: that would hold up all the others.
+        led = [(name, p) for name, p in partitions if p not in known[name].leaderless]
+        seen = admin.offsets(led, committed=committed)
         if admin.describe(known) != known:
             raise KafkaUnavailable("a topic changed while its offsets were looked up: looking again")
         notes = self._unnoticed(known)

@@ -34,6 +34,8 @@ class Topics:
         """
         if self._source.topic_pattern is None:
             return name not in self._source.topics
+        if self._listed_at is None:
+            return False  # nobody has looked yet
         if name in self.gone:
             return after is not None and now - self.gone[name] >= after
         return name not in self._there | self._missing

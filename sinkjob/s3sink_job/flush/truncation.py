@@ -96,10 +96,14 @@ def _epochs(state: State, at: TopicPartition) -> int | None:
 
 def _adopted(state: State, seen: Mapping[TopicPartition, Offsets]) -> State:
     """With the present leader epochs where the state has none: written by an older release, or by older brokers."""
+    found: dict[str, dict[int, PartitionState]] = {}
     for at, offsets in seen.items():
         known = partition_of(state, at)
         if known.leader_epoch is None and offsets.leader_epoch is not None:
-            state = _with_partition(state, at, replace(known, leader_epoch=offsets.leader_epoch))
+            found.setdefault(at[0], {})[at[1]] = replace(known, leader_epoch=offsets.leader_epoch)
+    for name, partitions in found.items():
+        topic = state.topics[name]
+        state = with_topic(state, name, replace(topic, partitions={**topic.partitions, **partitions}))
     return state
 
 

@@ -149,9 +149,10 @@ class Admin:
         found = self._offsets(quick, committed=committed)
         if slow:
             found |= self._offsets(slow, committed=committed, timeout_ms=COURTESY_MS)
-        self._silent.heard({*quick, *slow}, found)
         if wanted and not found:
+            # It is not the partitions: once Kafka answers, all of them are asked for again.
             raise KafkaUnavailable(f"Kafka at {self.servers} does not tell the offsets of any partition")
+        self._silent.heard({*quick, *slow}, found)
         return {at: found[at] for at in wanted if at in found}
 
     def _offsets(
