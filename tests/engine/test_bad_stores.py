@@ -218,3 +218,16 @@ def test_a_name_longer_than_the_store_takes_makes_bad_records_of_all_in_the_slic
     assert "and this store takes 255 between slashes" in problem.message
     shaky.drain(layout=layout, source={"topics": [shaky.topic]}, errors={"records": "Skip"})
     assert shaky.state()["totals"]["skipped"] == 2
+
+
+@pytest.mark.parametrize("kind", ["Json", "Bytes"])
+def test_a_key_that_is_refused_only_once_costs_no_record(shaky: World, proxy: FaultProxy, kind: str) -> None:
+    """A code that nobody knows may be a passing trouble."""
+    shaky.produce([record("a"), record("odd"), record("b")])
+    odd = request_is("POST", path="odd/", query="uploads") if kind == "Json" else request_is("PUT", path="odd/")
+    proxy.on(odd, Status(400, "KMS.DisabledForAMoment"), times=1)
+
+    driver = shaky.drain(layout=BY_NAME, format={"type": kind}, errors={"records": "Skip"})
+
+    assert names(shaky) == ["a", "b", "odd"]
+    assert driver.reporter.status()["retry"]["skippedRecords"] == 0

@@ -123,3 +123,16 @@ def test_what_readers_load_and_delete_is_not_written_again_by_the_next_driver(wo
     world.drain()
 
     assert world.rows() == [3]
+
+
+def test_files_that_people_put_beside_the_manifests_do_not_stop_a_sink(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([1])
+    world.drain()
+    for name in ("zzz.json", "999999999999-notes.txt"):
+        world.client().put_object(Bucket=world.bucket, Key=f".s3sink/default/sink/flushes/{name}", Body=b"mine")
+    world.produce([2])
+
+    world.drain()
+
+    assert world.rows() == [1, 2]

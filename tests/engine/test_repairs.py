@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +23,10 @@ from s3sink_job.engine.lost import Left, Lost
 from s3sink_job.engine.repair import Repairs
 from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import SliceResult
+from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import ObjectEntry, Slice
+from s3sink_job.flush.problem import Problem
+from s3sink_job.kafka.admin import Admin
 from s3sink_job.spec import Retries, Source
 from tests.engine.harness import World
 from tests.engine.test_kafka_history import delete_records
@@ -156,7 +160,12 @@ def test_a_partition_without_a_leader_holds_up_neither_looks_nor_flushes_nor_rep
     led.produce([2], 1)
     committed_but_unpublished(led, monkeypatch)
     assert abort_all(led) == 2
+    epochs = led.state()["leader_epochs"][led.topic]
     two[1].stop()
+    admin = Admin(led.spark._jvm, {"bootstrap.servers": led.kafka.bootstrap})
+    told = admin.validate({(led.topic, p): (1, epochs[str(p)]) for p in range(2)})
+    admin.close()
+    assert (dict(told.cut), set(told.unknown)) == ({}, {(led.topic, 1)}), "the others are confirmed"
     led.produce([3], 0)
     driver = led.driver(run="Continuous", flush={"records": 1, "interval": "1h"})
 
@@ -197,6 +206,36 @@ def test_a_lost_object_is_never_replaced_by_less_than_it_held(rows: int, compact
         assert problem.reason == "RepairFellShort"
         assert "raw/t/0/0.jsonl held 10 records" in problem.message
     assert json.dumps(sorted(repairs.holds.until)) == ('[["t", 0]]' if short else "[]")
+
+
+def test_a_repair_that_falls_short_waits_where_nobody_may_say_whether_the_topic_is_compacted() -> None:
+    """It stopped the whole sink."""
+    entry = ObjectEntry("raw/t/0/0.jsonl", "u", (), "t", 1, 0, first=0, last=9, rows=10, bytes=100)
+    result = SliceResult(Slice("t", 1, 0, 0, 10, "Repair"), 10, (entry,))
+
+    def denied(topics: list[str]) -> set[str]:
+        raise FinalError("not authorized", reason="TopicAuthorization")
+
+    admin: Any = SimpleNamespace(compacted=denied)
+    nothing: Any = None
+    repairs = Repairs(nothing, nothing, Holds(Retries(), lambda: 0.0), lambda: 0.0, skip_lost=True)
+
+    assert not repairs._is_whole(Left(Lost(0, entry), 0, 10), [result], {0: []}, admin)
+    assert "not authorized" in repairs.holds.problems["t", 0].message
+
+
+def test_a_run_that_ends_does_not_try_again_what_was_tried_often_enough() -> None:
+    """With a short back-off it would be due at every look, and the run never end."""
+    problem = Problem("StoreUnavailable", "")
+    retries = Retries(max=2, backoff=0.1, max_backoff=0.1)
+    ending, lasting = (Holds(retries, lambda: 0.0, ends=ends) for ends in (True, False))
+    for holds in (ending, lasting):
+        for _ in range(3):
+            holds.hold(("t", 0), problem, retryable=True)
+        holds.hold(("t", 1), problem, retryable=False)
+
+    assert set(ending.until.values()) == {math.inf}
+    assert all(until < math.inf for until in lasting.until.values())
 
 
 def test_a_topic_of_a_pattern_is_not_given_up_before_anybody_has_looked_for_it() -> None:

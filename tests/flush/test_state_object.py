@@ -368,3 +368,14 @@ def test_a_flush_without_uploads_has_nothing_to_publish() -> None:
     after = commit(state_of(5), manifest(slices=(slice_entry(5, 6),), objects=(whole,)))
 
     assert after.publishing is None
+
+
+def test_an_unknown_topic_id_is_stored_as_older_releases_store_it() -> None:
+    """0.1.0 compares texts: for another one it would take the topic for a recreated one, and copy all of it again."""
+    state = state_of(5)
+    unknown = replace(state, topics={"orders": replace(state.topics["orders"], id="")})
+
+    doc = json.loads(state_to_json(unknown))
+
+    assert doc["topics"]["orders"]["id"] == "A" * 22
+    assert state_from_json(state_to_json(unknown), WHERE) == unknown

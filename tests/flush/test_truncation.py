@@ -200,3 +200,34 @@ def test_an_id_that_is_not_known_is_no_other_id() -> None:
 
     assert (adopted.state.topics["orders"].id, adopted.state.topics["orders"].generation) == ("id-1", 1)
     assert (kept.state.topics["orders"].id, kept.state.topics["orders"].generation) == ("id-1", 1)
+
+
+def test_logs_that_were_cut_together_begin_one_new_generation() -> None:
+    state = state_of(*(committed(1000) for _ in range(3)), committed(7))
+    validated = Validated({("orders", p): 500 + p for p in range(3)})
+
+    contact = look(
+        *(state, GROWN, GROWN, GROWN, Offsets(0, 9, 9, 5)),
+        validated=validated,
+        skip_lost=True,
+        known_ends={("orders", 2): 1100},
+    )
+
+    topic = contact.state.topics["orders"]
+    assert topic.generation == 2
+    assert [topic.partitions[p].offset for p in range(4)] == [500, 501, 502, 7]
+    assert {event.generation for event in contact.state.truncations} == {1}
+    assert [gap.generation for gap in contact.gaps] == [1]
+
+
+def test_ten_thousand_cut_logs_are_as_many_steps() -> None:
+    """Not as many times as many: a cluster may come back from a snapshot."""
+    count = 10_000
+    state = state_of(*(committed(1000) for _ in range(count)))
+    validated = Validated({("orders", p): 500 for p in range(count)})
+
+    stopped = look(state, *[GROWN] * count, validated=validated)
+    contact = look(stopped.state, *[GROWN] * count, skip_lost=True)
+
+    assert len(stopped.problems) == count
+    assert contact.state.topics["orders"].generation == 2

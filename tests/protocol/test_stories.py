@@ -249,3 +249,64 @@ def test_a_foreign_object_under_our_key_is_never_overwritten_and_named(world: Wo
     assert world.store.objects.pop(key) == FOREIGN
 
     prove(world, driver)
+
+
+def test_a_run_once_waits_for_a_partition_that_had_no_leader_when_it_began(world: World) -> None:
+    """It would end as if everything were written."""
+    world.kafka.add_partition()
+    for log in world.kafka.logs.values():
+        log.append(RECORDS, hole=0, bad=False)
+    prove(world)
+    for log in world.kafka.logs.values():
+        log.append(RECORDS, hole=0, bad=False)
+    world.kafka.leaderless = {1}
+    driver = ModelDriver(world, Direct("once"), run="Once")
+
+    driver.step()
+    driver.step()
+    assert not driver.finished
+    world.kafka.leaderless = set()
+    drain(world, driver)
+
+    assert world.watchdog.history[-1].offset("t", 1) == 2 * RECORDS
+    assert driver.problems == {}
+
+
+def test_a_run_once_gives_a_partition_without_a_leader_up_as_something_that_may_pass(world: World) -> None:
+    world.kafka.add_partition()
+    prove(world)
+    world.kafka.leaderless = {1}
+    driver = ModelDriver(world, Direct("once"), run="Once")
+
+    for _ in range(40):
+        world.now += INTERVAL
+        driver.step()
+
+    assert driver.finished
+    assert driver.gave_up
+
+
+def test_a_run_once_drains_the_new_log_of_a_partition_that_was_cut_and_all_others(world: World) -> None:
+    world.kafka.add_partition()
+    for log in world.kafka.logs.values():
+        log.append(4 * RECORDS, hole=0, bad=False)
+
+    def cut() -> None:
+        world.kafka.logs[0].cut(1)
+        world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+
+    # While it reads: what it read of the first partition cannot be committed any more.
+    driver = ModelDriver(world, Direct("once", First("read", then=cut)), run="Once")
+    drain(world, driver)
+    world.kafka.logs[0].cut(1)
+    world.kafka.logs[0].append(2 * RECORDS, hole=0, bad=False)
+    world.kafka.logs[1].append(RECORDS, hole=0, bad=False)
+    again = ModelDriver(world, Direct("again"), run="Once")
+    again.step()
+    world.kafka.logs[0].cut(2)
+    world.kafka.logs[0].append(3 * RECORDS, hole=0, bad=False)
+    drain(world, again)
+
+    stored = world.watchdog.history[-1]
+    assert {p: stored.offset("t", p) for p in (0, 1)} == {p: log.end for p, log in world.kafka.logs.items()}
+    prove(world)

@@ -87,7 +87,7 @@ class Watchdog:
             topic = after.topics.get(name, old)
             if new and topic.generation != old.generation + 1:
                 self.blame(f"topic {name} went from generation {old.generation} to {topic.generation} by a reset")
-            cuts = len([t for t in after.truncations if t not in before.truncations])
+            cuts = any(t not in before.truncations for t in after.truncations)
             if not new and topic.generation != old.generation + cuts and same_topic(topic.id, old.id):
                 self.blame(f"topic {name} got generation {topic.generation} without a cause")
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from s3sink_job.engine.books import Books
+from s3sink_job.engine.draining import Draining
 from s3sink_job.engine.held import Held
 from s3sink_job.engine.holds import Holds
 from s3sink_job.engine.leaders import logs_of
@@ -40,11 +41,9 @@ from s3sink_job.flush.manifest import Manifest, Slice, manifest_name
 from s3sink_job.flush.plan import (
     Offsets,
     Plan,
-    Rules,
     TopicPartition,
     Watch,
     behind_since,
-    drained,
     make_plan,
     observe,
 )
@@ -88,14 +87,13 @@ class Driver:
         self._topics = Topics(sink.spec.source, clock)
         self._held = Held(clock)
         self._mirror = Mirror(sink.spec.source.publish_offsets_to, reporter, clock)
-        self._holds = Holds(sink.spec.errors.retries, clock)
+        retries, ends = sink.spec.errors.retries, sink.spec.ends
+        self._holds, repairs = Holds(retries, clock, ends=ends), Holds(retries, clock, ends=ends)
+        self._draining = Draining(retries, clock, ends=ends)
         skip_lost = sink.spec.source.on_data_loss == "Skip"
-        self._repairs = Repairs(
-            self._writing, self._topics, Holds(sink.spec.errors.retries, clock), clock, skip_lost=skip_lost
-        )
+        self._repairs = Repairs(self._writing, self._topics, repairs, clock, skip_lost=skip_lost)
         self._without_id: set[str] = set()
         self._nothing_due = False
-        self._drain_to: dict[TopicPartition, tuple[int, int]] | None = None
         self._watch = Watch()
         self._ends: dict[TopicPartition, int] = {}
         self._began = clock()
@@ -173,41 +171,38 @@ class Driver:
     def look(self, books: Books) -> tuple[Contact, Plan]:
         """What Kafka has beside what the books say, and what is to be written now."""
         contact = self.routing.without_overlaps(self._contact(books))
+        truncations = books.state.truncations
         self._settle(books, contact)
-        # Only now: until that is settled, the ends of a topic made anew must not hide those of the old one.
-        self._ends |= {at: o.end for at, o in contact.known.items()}
+        cut = [event for event in books.state.truncations if event not in truncations]
+        self._draining.look(books.state, contact, cut)
+        # Only now: until that is settled, the ends of another log must not hide those of the old one.
+        self._ends |= {at: o.end for at, o in contact.known.items() if at not in contact.problems}
         now = self.clock()
         self._watch = observe(self._watch, books.state, contact.seen, now)
         self._drop_old_holds(books.state, contact)
         self._watch = replace(self._watch, held_until=self._holds.until)
-        rules = self._rules(books.state, contact)
+        rules = self.routing.rules(self._draining.to)
         return contact, make_plan(books.state, contact.seen, self._watch, rules, now, self.limits)
 
     @property
     def finished(self) -> bool:
         """`run: Once` or `Scheduled`: everything that was there at the start is published, but for what is blocked."""
-        if self._drain_to is None or self.books is None or self.books.in_doubt:
+        if self.books is None or self.books.in_doubt or self.books.state.publishing is not None:
             return False
         # A look after the last flush reports what is there in the end.
-        if not self._nothing_due or self.books.state.publishing is not None or not self._repairs.stuck(self.books):
+        if not self._nothing_due or not self._repairs.stuck(self.books):
             return False
-        left = {at: end for at, end in self._drain_to.items() if at not in self._blocked or self._holds.will_retry(at)}
-        return drained(self.books.state, left)
+        return self._draining.over(self.books.state, self._blocked, self._holds)
 
     @property
     def gave_up(self) -> bool:
         """Whether what is left behind is only what kept failing for causes that may pass."""
-        return all(self._holds.may_pass(at) or self._repairs.holds.may_pass(at) for at in self.problems)
+        every = (self._holds, self._repairs.holds, self._draining.unavailable)
+        return all(any(holds.may_pass(at) for holds in every) for at in self.problems)
 
     def _poll(self) -> float:
         """How often Kafka is asked for its offsets: often enough for the interval, never a burden."""
         return min(5.0, max(0.2, self.routing.shortest_interval / 10))
-
-    def _rules(self, state: State, contact: Contact) -> Rules:
-        if self.spec.ends and self._drain_to is None:
-            generations = {name: topic.generation for name, topic in state.topics.items()}
-            self._drain_to = {at: (generations[at[0]], o.stable) for at, o in contact.seen.items()}
-        return self.routing.rules(self._drain_to)
 
     def _contact(self, books: Books) -> Contact:
         admin = self._kafka()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class Hold:
 class Holds:
     retries: Retries
     clock: Callable[[], float]
+    ends: bool = False
+    """Whether the run ends: then what was tried often enough, or waits for a person, is not tried again."""
     _holds: dict[TopicPartition, Hold] = field(default_factory=dict)
 
     def hold(self, at: TopicPartition, problem: Problem, *, retryable: bool) -> float:
@@ -39,7 +42,8 @@ class Holds:
         before = self._holds.get(at)
         attempts = (before.attempts if before else 0) + 1 if retryable else 0
         until = self.clock() + (backoff(self.retries, attempts) if attempts else LOOK_AGAIN)
-        self._holds[at] = Hold(until, attempts, problem)
+        over = self.ends and not 0 < attempts <= self.retries.max
+        self._holds[at] = Hold(math.inf if over else until, attempts, problem)
         return until
 
     def drop(self, at: TopicPartition) -> None:

@@ -8,6 +8,7 @@ raised as such, and the driver opens the ledger again before it does anything el
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from s3sink_job.times import iso
 
 TAKE_OVER_TRIES = 10
 ADOPT = "s3sink.dev/adopt-from"
+MANIFEST_NAME = re.compile(r"[0-9]{12,}-[0-9a-f]+")
 OBJECTS_LOOKED_AT = 100
 """Of a manifest beyond the state. Publishing begins with the first ones."""
 
@@ -116,8 +118,12 @@ class Ledger:
             return  # AtLeastOnce: what the older state does not know is written again, under other names
         begin = self.manifest_key(f"{state.flush + 1:012d}").removesuffix(".json")
         for key, _ in self.bucket.list(f"{self.folder}/flushes/", after=begin):
-            manifest = self.manifest(key.rpartition("/")[2].removesuffix(".json"))
-            if self._was_committed(state, manifest) and not self._moved_on():
+            name = key.rpartition("/")[2].removesuffix(".json")
+            # Not every store heeds where a list is to begin, and people may put files there.
+            if not MANIFEST_NAME.fullmatch(name) or number_of(name) <= state.flush:
+                continue
+            manifest = self._manifest_if_known(name)
+            if manifest and self._was_committed(state, manifest) and not self._moved_on():
                 raise ProtocolError(
                     f"state rolled back: s3://{self.bucket.name}/{self.state_key} is at flush {state.flush}, but "
                     f"{key} proves that a later flush was committed. Going on would write its records twice. Restore "
@@ -125,6 +131,15 @@ class Ledger:
                     "nothing was changed",
                     reason="StateRolledBack",
                 )
+
+    def _manifest_if_known(self, name: str) -> Manifest | None:
+        """One that a newer release wrote and did not commit says nothing to this one."""
+        try:
+            return self.manifest(name)
+        except ProtocolError as error:
+            if error.reason != "NewerFormat":
+                raise
+            return None
 
     def _was_committed(self, state: State, manifest: Manifest) -> bool:
         """Whether this manifest shows a state that is later than the one that is stored."""

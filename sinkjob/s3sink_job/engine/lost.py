@@ -10,7 +10,7 @@ from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.contact import GIVEN_UP_AFTER, Topic
 from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SourceLog
 from s3sink_job.flush.plan import TopicPartition
-from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.problem import UNAVAILABLE, Problem
 from s3sink_job.flush.state import State, same_topic
 from s3sink_job.flush.truncation import Validated
 from s3sink_job.kafka.admin import Admin
@@ -135,4 +135,4 @@ def _missing(name: str, count: int) -> Problem:
 
 def _unavailable(at: TopicPartition) -> Problem:
     text = f"{at[0]}-{at[1]}: Kafka does not tell its offsets, and lost objects of it have to be written again"
-    return Problem("PartitionUnavailable", f"{text}; trying again")
+    return Problem(UNAVAILABLE, f"{text}; trying again")

@@ -16,6 +16,7 @@ from s3sink_job.engine.routing import encodings_of
 from s3sink_job.engine.topics import Topics
 from s3sink_job.engine.write import Rewrite, SliceResult
 from s3sink_job.engine.writing import Writing, abandon
+from s3sink_job.errors import S3SinkError
 from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
 from s3sink_job.flush.plan import TopicPartition
 from s3sink_job.flush.problem import Problem
@@ -119,8 +120,8 @@ class Repairs:
                 self._wait(lost.at, Problem(failure.reason, text), retryable=failure.retryable)
                 return False
             rows = sum(entry.rows for entry in written.get(lost.place, ()))
-            if rows < lost.entry.rows and not left.gaps and not admin.compacted([lost.entry.topic]):
-                self._wait(lost.at, _fell_short(lost.entry, rows), retryable=False)
+            if rows < lost.entry.rows and not left.gaps and (short := _fell_short(lost.entry, rows, admin)):
+                self._wait(lost.at, short, retryable=False)
                 return False
         self.holds.drop(lost.at)
         return True
@@ -177,6 +178,12 @@ def _replaces(new: ObjectEntry, old: ObjectEntry) -> bool:
     return same and old.first <= new.first and new.last <= old.last
 
 
-def _fell_short(entry: ObjectEntry, rows: int) -> Problem:
+def _fell_short(entry: ObjectEntry, rows: int, admin: Admin) -> Problem | None:
+    """Unless Kafka may have dropped records by itself."""
     text = f"{entry.key} held {entry.rows} records when its upload vanished, and Kafka gives only {rows} of them"
+    try:
+        if admin.compacted([entry.topic]):
+            return None
+    except S3SinkError as error:
+        return Problem("RepairFellShort", f"{text}; whether the topic is compacted cannot be told: {error}")
     return Problem("RepairFellShort", f"{text}: nothing of it was committed, and it is tried again")

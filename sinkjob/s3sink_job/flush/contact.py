@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from s3sink_job.errors import FinalError
 from s3sink_job.flush.manifest import Gap, GapReason
 from s3sink_job.flush.plan import Offsets, TopicPartition
-from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.problem import UNAVAILABLE, Problem
 from s3sink_job.flush.state import State, meet, remake, reset_done, same_topic
 from s3sink_job.flush.truncation import Validated, follow_cuts
 from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, StartingOffsets, TopicOffset
@@ -188,7 +188,7 @@ def follow(
 
 def _unavailable(name: str, partition: int, topic: Topic) -> Problem:
     why = "it has no leader" if partition in topic.leaderless else "Kafka did not answer for it in time"
-    return Problem("PartitionUnavailable", f"{name}-{partition}: offsets unknown, {why}; the other partitions go on")
+    return Problem(UNAVAILABLE, f"{name}-{partition}: offsets unknown, {why}; the other partitions go on")
 
 
 def _missing(state: State, name: str) -> dict[TopicPartition, Problem]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNAVAILABLE = "PartitionUnavailable"
+"""The reason of a partition that Kafka cannot tell of now: it has no leader, or does not answer."""
+
 
 @dataclass(frozen=True)
 class Problem:

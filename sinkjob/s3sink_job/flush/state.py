@@ -277,8 +277,8 @@ def published(state: State, lost: Sequence[int] = ()) -> State:
     return replace(state, publishing=None, lost={**state.lost, **more})
 
 
-def truncated(state: State, event: Truncation) -> State:
-    return replace(state, truncations=(*state.truncations, event)[-RECENT_TRUNCATIONS:])
+def truncated(state: State, events: Sequence[Truncation]) -> State:
+    return replace(state, truncations=(*state.truncations, *events)[-RECENT_TRUNCATIONS:])
 
 
 def _add(totals: Totals, manifest: Manifest) -> Totals:

@@ -37,6 +37,8 @@ def state_to_json(state: State) -> bytes:
     doc = asdict(state)
     later: dict[str, dict[str, dict[int, Any]]] = {EPOCHS: {}, CUTS: {}}
     for name, topic in doc["topics"].items():
+        # As 0.1.0 has it: for another text it would take the topic for a recreated one.
+        topic["id"] = topic["id"] or NO_ID
         for partition, at in topic["partitions"].items():
             for key, value in ((EPOCHS, at.pop("leader_epoch")), (CUTS, at.pop("cut"))):
                 if value is not None:

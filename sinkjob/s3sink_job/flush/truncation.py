@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from s3sink_job.flush.manifest import Gap, GapReason
 from s3sink_job.flush.plan import Offsets, TopicPartition, partition_of
-from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.problem import UNAVAILABLE, Problem
 from s3sink_job.flush.state import Cut, PartitionState, State, Truncation, remake, same_topic, truncated, with_topic
 
 
@@ -77,16 +77,18 @@ def follow_cuts(
             f"the state had no leader epochs for {adopted} partitions, the present ones are taken over: "
             "a log that was cut before now is not noticed"
         )
+    found: dict[str, dict[int, Cut]] = {}
     for at, offsets in seen.items():
         cut = _cut_of(state, at, offsets, validated, now)
-        if cut is None:
-            if at in validated.unknown:
-                cuts.problems[at] = _unconfirmed(at, validated.unknown[at])
-        elif skip_lost:
-            _go_on(cuts, at, offsets, cut, known_ends.get(at), now)
+        if cut is not None:
+            found.setdefault(at[0], {})[at[1]] = cut
+        elif at in validated.unknown:
+            cuts.problems[at] = _unconfirmed(at, validated.unknown[at])
+    for name, own in found.items():
+        if skip_lost:
+            _go_on(cuts, name, own, seen, known_ends, now)
         else:
-            cuts.state = _with_partition(cuts.state, at, replace(partition_of(cuts.state, at), cut=cut))
-            cuts.problems[at] = _stopped(at, partition_of(state, at).offset, cut)
+            _stop(cuts, name, own)
     return cuts
 
 
@@ -121,28 +123,47 @@ def _cut_of(state: State, at: TopicPartition, offsets: Offsets, validated: Valid
     return known.cut
 
 
-def _go_on(cuts: Cuts, at: TopicPartition, offsets: Offsets, cut: Cut, known_end: int | None, now: float) -> None:
-    """Begins the topic's next generation: this partition where the logs differ, the others where they are.
+def _go_on(
+    cuts: Cuts,
+    name: str,
+    own: Mapping[int, Cut],
+    seen: Mapping[TopicPartition, Offsets],
+    known_ends: Mapping[TopicPartition, int],
+    now: float,
+) -> None:
+    """Begins the topic's next generation: cut partitions where the logs differ, the others where they are.
 
     Where the broker cannot name that point it is the earliest offset: rather written again than stepped over.
     """
-    (name, partition), topic = at, cuts.state.topics[at[0]]
-    committed = topic.partitions[partition].offset
-    resumed = offsets.earliest if cut.at is None else min(cut.at, offsets.end)
-    starts = {p: s.offset for p, s in topic.partitions.items()} | {partition: resumed}
-    epochs = {p: s.leader_epoch for p, s in topic.partitions.items()} | {partition: offsets.leader_epoch}
-    others = {p: s.cut for p, s in topic.partitions.items() if p != partition and s.cut}
-    if known_end is not None and known_end > committed:
-        gap = (name, topic.generation, partition, committed, known_end, GapReason.LOG_TRUNCATED, now)
-        cuts.gaps.append(Gap(*gap))
+    topic = cuts.state.topics[name]
+    starts = {p: known.offset for p, known in topic.partitions.items()}
+    epochs = {p: known.leader_epoch for p, known in topic.partitions.items()}
+    events = []
+    for partition, cut in own.items():
+        offsets, committed = seen[name, partition], topic.partitions[partition].offset
+        starts[partition] = offsets.earliest if cut.at is None else min(cut.at, offsets.end)
+        epochs[partition] = offsets.leader_epoch
+        events.append(Truncation(name, partition, topic.generation, committed, starts[partition], now))
+        if (end := known_ends.get((name, partition), committed)) > committed:
+            gap = (name, topic.generation, partition, committed, end, GapReason.LOG_TRUNCATED, now)
+            cuts.gaps.append(Gap(*gap))
+        cuts.notes.append(
+            f"the log of {name}-{partition} was truncated below the committed offset {committed}: onDataLoss is Skip, "
+            f"so it is read again from offset {starts[partition]}; objects of {name} are named "
+            f"-g{topic.generation + 1} from now on"
+        )
     state = remake(cuts.state, name, topic.id, starts, now, epochs)
-    for p, other in others.items():
-        state = _with_partition(state, (name, p), replace(partition_of(state, (name, p)), cut=other))
-    cuts.state = truncated(state, Truncation(name, partition, topic.generation, committed, resumed, now))
-    cuts.notes.append(
-        f"the log of {name}-{partition} was truncated below the committed offset {committed}: onDataLoss is Skip, "
-        f"so it is read again from offset {resumed}; objects of {name} are named -g{topic.generation + 1} from now on"
-    )
+    # Those that are stopped and did not answer just now stay so.
+    still = {p: known.cut for p, known in topic.partitions.items() if known.cut and p not in own}
+    cuts.state = truncated(_marked(state, name, still), events)
+
+
+def _stop(cuts: Cuts, name: str, own: Mapping[int, Cut]) -> None:
+    known = cuts.state.topics[name].partitions
+    new = {partition: cut for partition, cut in own.items() if known[partition].cut != cut}
+    cuts.state = _marked(cuts.state, name, new)
+    for partition, cut in own.items():
+        cuts.problems[name, partition] = _stopped((name, partition), known[partition].offset, cut)
 
 
 def _stopped(at: TopicPartition, committed: int, cut: Cut) -> Problem:
@@ -156,9 +177,12 @@ def _stopped(at: TopicPartition, committed: int, cut: Cut) -> Problem:
 
 def _unconfirmed(at: TopicPartition, cause: str) -> Problem:
     text = f"{at[0]}-{at[1]}: the leader changed, and Kafka has not confirmed yet that it has the committed records"
-    return Problem("PartitionUnavailable", f"{text}: {cause}; trying again")
+    return Problem(UNAVAILABLE, f"{text}: {cause}; trying again")
 
 
-def _with_partition(state: State, at: TopicPartition, partition: PartitionState) -> State:
-    topic = state.topics[at[0]]
-    return with_topic(state, at[0], replace(topic, partitions={**topic.partitions, at[1]: partition}))
+def _marked(state: State, name: str, marks: Mapping[int, Cut]) -> State:
+    if not marks:
+        return state
+    topic = state.topics[name]
+    stopped = {partition: replace(topic.partitions[partition], cut=cut) for partition, cut in marks.items()}
+    return with_topic(state, name, replace(topic, partitions={**topic.partitions, **stopped}))

@@ -24,6 +24,8 @@ from s3sink_job.kafka.validation import validate
 REQUEST_TIMEOUT, API_TIMEOUT = "request.timeout.ms", "default.api.timeout.ms"
 TIMEOUTS = {REQUEST_TIMEOUT: "15000", API_TIMEOUT: "20000"}
 COURTESY_MS = 5_000
+MOST_PATIENCE = 20.0
+"""Seconds for partitions that did not answer before; less at first."""
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero id: the broker has no topic ids."""
@@ -148,7 +150,8 @@ class Admin:
         quick, slow = self._silent.split(wanted)
         found = self._offsets(quick, committed=committed)
         if slow:
-            found |= self._offsets(slow, committed=committed, timeout_ms=COURTESY_MS)
+            patience = int(min(MOST_PATIENCE, self._silent.waited(slow)) * 1000)
+            found |= self._offsets(slow, committed=committed, timeout_ms=patience)
         if wanted and not found:
             # It is not the partitions: once Kafka answers, all of them are asked for again.
             raise KafkaUnavailable(f"Kafka at {self.servers} does not tell the offsets of any partition")
@@ -159,10 +162,13 @@ class Admin:
         self, wanted: tuple[TopicPartition, ...], *, committed: bool, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Offsets]:
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec
-        if self._standing[0] != wanted:
+        question = self._standing
+        if question[0] != wanted:
             keys = [self.partition(at) for at in wanted]
-            self._standing = (wanted, self._request(keys, spec.earliest()), self._request(keys, spec.latest()))
-        _, first, last = self._standing
+            question = (wanted, self._request(keys, spec.earliest()), self._request(keys, spec.latest()))
+        if timeout_ms is None:
+            self._standing = question
+        _, first, last = question
         earliest = self._list(wanted, first, committed=False, timeout_ms=timeout_ms)
         if len(earliest) < len(wanted):
             # Whoever did not answer is not waited for again.

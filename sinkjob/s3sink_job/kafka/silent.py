@@ -27,6 +27,10 @@ class Silent:
         due = tuple(at for at in wanted if at in self._until and self._until[at][0] <= now)
         return tuple(at for at in wanted if at not in self._until), due
 
+    def waited(self, partitions: Iterable[TopicPartition]) -> float:
+        """How long the longest silent of them had to wait for its turn."""
+        return max(self._until[at][1] for at in partitions)
+
     def heard(self, asked: Iterable[TopicPartition], answered: Iterable[TopicPartition]) -> None:
         told = set(answered)
         for at in asked:

@@ -236,6 +236,11 @@ class Bucket:
         return answer["UploadId"]
 
     def _begin(self, operation: str, key: str, call: Callable[[], T]) -> T:
+        """Refused twice, with some time between: once may be a passing trouble with a code that nobody knows."""
+        try:
+            return self.ask(operation, key, call)
+        except StoreRefused:
+            time.sleep(self.retrying.wait(self.retrying.max))
         try:
             return self.ask(operation, key, call)
         except StoreRefused as error:
