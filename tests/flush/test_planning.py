@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -205,6 +206,13 @@ def test_a_held_partition_is_tried_again_when_its_hold_ends_and_not_before() -> 
     assert held.next_due == NOW + 30
 
     assert plan(state_of(0), 100, now=NOW + 30, watch=watch).slices != ()
+
+
+def test_a_partition_that_is_held_for_ever_is_due_at_no_time() -> None:
+    """It cannot be written as a time either."""
+    held = plan(state_of(0), 100, now=NOW + 29, watch=Watch(held_until={AT: math.inf}))
+
+    assert (held.slices, held.next_due) == ((), None)
 
 
 def test_a_hold_on_one_partition_does_not_hold_up_the_others() -> None:

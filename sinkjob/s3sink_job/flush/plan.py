@@ -7,6 +7,7 @@ later; after a restart that is its last flush. What a flush left over of what wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -69,6 +70,7 @@ class Watch:
 
     level_at: Mapping[TopicPartition, float] = field(default_factory=dict)
     held_until: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """For ever, as infinity, where it is not to be tried again."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def make_plan(
             when, reason, stop = now, full, end - (end - start) % length
         when = max(when, watch.held_until.get(at, 0.0))
         if when > now:
-            later.append(when)
+            if math.isfinite(when):
+                later.append(when)
             continue
         place = (at[0], state.topics[at[0]].generation, at[1])
         objects = 1 if own.single else length
