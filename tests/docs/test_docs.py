@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from s3sink_job.cli.app import app
 from s3sink_job.encoding import CODEC_EXTENSIONS, CONTENT_TYPES, EXTENSIONS, encoding_from_doc
 from s3sink_job.flush.manifest import manifest_from_json
+from s3sink_job.flush.problem import UNAVAILABLE
 from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.formats.compression import DEFAULTS
 from s3sink_job.kafka.admin import FINAL
@@ -137,7 +138,7 @@ def test_every_metric_that_any_page_names_exists() -> None:
 
 def reasons() -> set[str]:
     """Every reason the code gives, from the calls and classes that carry one."""
-    found = {kind.removesuffix("Exception") for kind in FINAL}
+    found = {kind.removesuffix("Exception") for kind in FINAL} | {UNAVAILABLE}
     for path in (ROOT / "sinkjob" / "s3sink_job").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:

@@ -58,7 +58,7 @@ def test_a_wrong_clock_is_named() -> None:
 
 
 def test_only_the_first_request_of_an_object_tells_whether_its_key_is_taken(through: Bucket, proxy: FaultProxy) -> None:
-    proxy.on(request_is("POST", query="uploads"), Status(400, "XMinioInvalidObjectName"), times=1)
+    proxy.on(request_is("POST", query="uploads"), Status(400, "XMinioInvalidObjectName"), times=2)
     proxy.on(request_is("PUT", query="partNumber"), Status(400, "InvalidRequest"), times=1)
     with pytest.raises(KeyRefused, match="XMinioInvalidObjectName"):
         through.create_upload("k", {}, "text/plain")
@@ -66,3 +66,14 @@ def test_only_the_first_request_of_an_object_tells_whether_its_key_is_taken(thro
     with pytest.raises(StoreRefused) as caught:
         through.upload_part("k", upload_id, 1, b"x")
     assert not isinstance(caught.value, KeyRefused)
+
+
+def test_a_key_is_not_blamed_for_a_refusal_that_passes(through: Bucket, proxy: FaultProxy) -> None:
+    proxy.on(request_is("POST", query="uploads"), Status(400, "KMS.DisabledForAMoment"), times=1)
+
+    through.abort_upload("k", through.create_upload("k", {}, "text/plain"))
+
+
+def test_an_answer_without_a_word_may_have_been_cut_off() -> None:
+    for code, status in (("404", 404), ("", 400)):
+        assert isinstance(meaning(code, status), StoreUnavailable)

@@ -107,12 +107,12 @@ def _translate_answer(error: ClientError, what: str) -> S3SinkError:
         return FinalError(f"{text}: check the credentials and that they allow this request", reason="AccessDenied")
     if code in WRONG_CLOCK:
         return FinalError(f"{text}: set the clock of this machine, or of the store", reason="ClockSkewed")
-    if code in {"", str(status)} and not what.startswith("Head") and status not in TRANSIENT_STATUS:
-        return StoreUnavailable(f"{text}: the answer does not say why; it may have been cut off")
     plain = re.sub("[^a-z0-9]", "", code.lower())
     # The answer to a HEAD has no body, so no code either: the status stands for it.
     if THROTTLED.search(plain) or status == TOO_MANY_REQUESTS or plain == str(UNAVAILABLE):
         return Throttled(text)
+    if code in {"", str(status)} and not what.startswith("Head"):
+        return StoreUnavailable(f"{text}: the answer does not say why; it may have been cut off")
     if status in FINAL_STATUS and status not in TRANSIENT_STATUS and plain not in PASSING:
         return StoreRefused(text)
     return StoreUnavailable(text)
