@@ -30,7 +30,7 @@ FORMAT_VERSION = 3
 their log was cut, and lost objects that wait for repair: it would step over the one and forget the other."""
 EPOCHS, CUTS = "leader_epochs", "cuts"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero id of brokers without topic ids, as 0.1.0 stored it."""
+"""The zero id, which brokers without topic ids answer. 0.1.0 stored it as it is."""
 
 
 def state_to_json(state: State) -> bytes:

@@ -17,6 +17,7 @@ from pyspark.errors import IllegalArgumentException
 from s3sink_job.errors import FinalError, S3SinkError, TransientError
 from s3sink_job.flush.contact import Topic
 from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.flush.statefile import NO_ID
 from s3sink_job.flush.truncation import Validated
 from s3sink_job.kafka.silent import Silent
 from s3sink_job.kafka.validation import validate
@@ -27,8 +28,6 @@ COURTESY_MS = 5_000
 MOST_PATIENCE = 20.0
 """Seconds for partitions that did not answer before; less at first."""
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
-NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero id: the broker has no topic ids."""
 _OFFSET = re.compile(
     r"([\w.-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+), timestamp=-?\d+, "
     r"leaderEpoch=Optional(?:\.empty|\[(\d+)\])\)",
