@@ -1,5 +1,5 @@
-"""`make bench`: what a sink costs beside the least that Spark and Kafka cost without it, on this machine, today.
+"""`make bench`: the cost of a sink compared with the minimum that Spark and Kafka cost without it.
 
-Absolute figures say more about a machine than about a program. So the limit (Spark reads the topic and throws
-it away) and the product take turns in one run, and what counts is the ratio of the two per second of CPU.
+Absolute figures depend on the machine. So the limit (Spark reads the topic and discards it) and the product take turns
+in one run, and the result is the ratio of the two, per second of CPU.
 """

@@ -1,4 +1,4 @@
-"""Runs what was asked for and says how it compares with the goals."""
+"""Runs the chosen cases and compares the results with the goals."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from benchmarks import report
 from benchmarks.bench import Bench, Round
 from benchmarks.cases import CASES, LIMIT, MANY, REFERENCE, SHAPES, WARM_UP, Case
 from benchmarks.runner import ChildFailed
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import Versitygw
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import Versitygw
 
 MANY_RECORDS = 2_000_000
-"""So many that what is staged of a slice does not fit into memory."""
+"""Enough records that a slice does not fit into memory."""
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--records", type=int, default=4_000_000, help="in the topic that is measured")
-    parser.add_argument("--warm-up", type=int, default=500_000, help="records of the round that is not counted")
-    parser.add_argument("--rounds", type=int, default=3, help="of each case; the middle one counts")
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only these, and the limit")
-    parser.add_argument("--flushes", type=int, default=200, help="small flushes in a row; 0: none")
-    parser.add_argument("--backlog", type=int, default=0, help="also drain a topic of so many records, once")
+    parser.add_argument("--records", type=int, default=4_000_000, help="records in the measured topic")
+    parser.add_argument("--warm-up", type=int, default=500_000, help="records of the warm-up round")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per case; the median counts")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="run only these cases, and the limit")
+    parser.add_argument("--flushes", type=int, default=200, help="number of small flushes in a row; 0: none")
+    parser.add_argument("--backlog", type=int, default=0, help="also copy a topic with this many records, once")
     parser.add_argument("--shapes", type=int, default=2_000_000, help="records for other formats and layouts; 0: none")
     parser.add_argument("--cores", type=int, default=2, help="spark.driver.cores of the sinks")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
@@ -70,12 +70,12 @@ def main() -> int:
 def _taken(console: Console, cases: list[Case]) -> list[Case]:
     for case in cases:
         if refusal := case.refusal():
-            console.print(f"{case.name} is left out: {refusal}", markup=False, highlight=False)
+            console.print(f"{case.name} is skipped: {refusal}", markup=False, highlight=False)
     return [case for case in cases if not case.refusal()]
 
 
 if __name__ == "__main__":
-    # Broker, S3 server and their folders go when we are told to go.
+    # On SIGTERM, remove broker, S3 server and their folders.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         sys.exit(main())

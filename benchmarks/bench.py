@@ -13,15 +13,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.cases import SMALL, WARM_UP, Case, document, secrets
+from benchmarks.process_tree import Watch
 from benchmarks.runner import Child, ChildFailed
 from benchmarks.topic import PARTITIONS, Events, Filler, create
-from benchmarks.tree import Watch
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import S3Server
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import S3Server
 
 SMALL_RECORDS = 1000
 SETTLED = 20
-"""Small flushes until the JVM has compiled what they need: those after them are measured."""
+"""Small flushes until the JVM has compiled its code; the later ones are measured."""
 MIB = 2**20
 
 
@@ -73,7 +73,7 @@ class Bench:
     def topic(self, name: str, records: int) -> str:
         create(self.kafka, name)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        # Without a terminal a bar would be one line that says nothing until it is over.
+        # Without a terminal a progress bar would be one line at the end.
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(f"records into {name}", total=records)
             self._filler.add(name, records // PARTITIONS, lambda count: progress.advance(task, count))
@@ -81,7 +81,7 @@ class Bench:
         return name
 
     def many(self, case: Case, records: int) -> Round:
-        """One drain of a topic whose records have thousands of partition values in any order."""
+        """Copies a topic once whose records have thousands of partition values in random order."""
         topic = "stores"
         create(self.kafka, topic)
         Filler(self.kafka, Events(stores=True)).add(topic, records // PARTITIONS)
@@ -91,7 +91,7 @@ class Bench:
         return found
 
     def turns(self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
-        """Each case in a process of its own; they take turns, so that a busy minute is shared by all."""
+        """Each case has its own process; they take turns, so that a busy minute affects all of them."""
         measured: dict[str, list[Round]] = {case.name: [] for case in cases}
         with contextlib.ExitStack() as stack:
             running = {case.name: self._started(stack, case) for case in cases}
@@ -105,7 +105,7 @@ class Bench:
         return {name: _typical(found, warm[name]) for name, found in measured.items()}
 
     def small(self, count: int) -> SmallFlushes:
-        """A driver that stays up and flushes a few records again and again."""
+        """One driver flushes a few records repeatedly."""
         topic = "small"
         create(self.kafka, topic)
         seconds: list[float] = []
@@ -140,7 +140,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _bucket(self) -> Iterator[str]:
-        """Emptied afterwards: a round is as large as its topic, and disks are not."""
+        """A bucket that is emptied afterwards, because a round is as large as its topic."""
         name = self.s3.create_bucket(f"round-{next(self._numbers)}")
         try:
             yield name
@@ -157,11 +157,11 @@ def _figures(records: int, watch: Watch) -> Round:
 
 def _complete(records: int, wanted: int) -> None:
     if records != wanted:
-        raise ChildFailed(f"{records:,} records were handled, {wanted:,} were there")
+        raise ChildFailed(f"{records:,} records were read or written, but the topic has {wanted:,}")
 
 
 def _typical(rounds: list[Round], warm_up: Round) -> Round:
-    """The middle round by its cost, and the highest peak of all, warm-up included."""
+    """The median round by cost, and the highest memory peak of all, including the warm-up."""
     middle = sorted(rounds, key=lambda found: found.cpu_seconds)[len(rounds) // 2]
     peak = max(r.peak_mib for r in [*rounds, warm_up])
     return Round(middle.records, middle.seconds, middle.cpu_seconds, peak)

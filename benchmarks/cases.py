@@ -1,4 +1,4 @@
-"""What is measured, as manifests: all cases read alike and differ in what becomes of the records."""
+"""The measured cases, as manifests: all read the same records and write them differently."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from e2e.parts.s3 import S3Server
-from s3sink_job.secrets import Secrets, write_secrets
-from s3sink_job.spec import SpecError, parse
+from s3sink_api.spec import SpecError, parse
+from s3sink_job.base.secrets import Secrets, write_secrets
+from tools.parts.s3 import S3Server
 
 LIMIT, LIMIT_V2, HAND_OVER, LINES, COLUMNS = "limit-noop", "limit-noop-v2", "hand-over", "json-json", "json-parquet"
 KINDS = {LIMIT: "limit", LIMIT_V2: "limit-v2", HAND_OVER: "hand-over"}
@@ -25,7 +25,7 @@ WARM_UP = "warm-up"
 
 @dataclass(frozen=True)
 class Case:
-    """`kind` is the program a child runs (see `child.py`), `name` also that of the sink."""
+    """`kind` is the program to run (see `measured_process.py`), `name` is also the sink's name."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class Case:
     memory: str = "2Gi"
 
     def refusal(self) -> str:
-        """Why the product does not take it, in its own words; empty if it does."""
+        """Why the product refuses the case; empty if it does not."""
         try:
             parse(document(self, bootstrap="kafka:9092", endpoint="http://s3", cores=1))
         except SpecError as error:
@@ -62,17 +62,17 @@ SHAPES = {
         Case("json-gzip", "drain", {"type": "Json", "compression": {"codec": "Gzip"}}),
     )
 }
-"""What the same records cost as other files and in other folders, beside Parquet in its own."""
+"""The cost of other formats and layouts, compared with Parquet."""
 MANY = Case(
     "parquet-2000-values", "drain", FORMATS[COLUMNS], layout=_by({"type": "Field", "path": ["store"]}), memory="4Gi"
 )
-"""As many partition values as a slice may meet. A quarter of the memory is the JVM's heap."""
-# Due as soon as the records of one flush are there.
+"""As many partition values as a slice may have. A quarter of the memory is the JVM's heap."""
+# A flush is due when its records are there.
 SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records": 1000})
 
 
 def document(case: Case, *, bootstrap: str, endpoint: str, cores: int) -> dict[str, Any]:
-    """Topic and bucket are named by each round."""
+    """Each round names topic and bucket."""
     destination = {"bucket": "bench", "prefix": "raw", "endpoint": endpoint, "region": S3Server.region}
     return {
         "apiVersion": "s3sink.dev/v1alpha1",
@@ -84,7 +84,7 @@ def document(case: Case, *, bootstrap: str, endpoint: str, cores: int) -> dict[s
             "format": case.format,
             "layout": case.layout,
             "flush": case.flush,
-            # A failure is to be seen at once; time spent on waiting and trying again measures nothing.
+            # Failures must show at once: retries would distort the measurement.
             "errors": {"retries": {"max": 0}},
             "spark": {"driver": {"cores": cores, "memory": case.memory}},
         },

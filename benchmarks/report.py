@@ -1,4 +1,4 @@
-"""Figures beside the goals: tables for people, JSON for whoever compares runs."""
+"""Results and goals: tables to read, JSON to compare runs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
 MANY_MIB = 2e9 / MIB
 SMALL_SECONDS = 0.6
 GROWTH = 0.10
-"""What counts as flat: a heap breathes."""
+"""The growth that still counts as flat: a heap's size varies."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One figure and what it should be."""
+    """One figure and its goal."""
 
     name: str
     value: float

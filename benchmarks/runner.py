@@ -1,4 +1,4 @@
-"""The measuring side of a child: gives it orders, and watches its process tree while it works."""
+"""Starts a measured process, sends it orders, and measures its process tree meanwhile."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from benchmarks.tree import Tree, Watch
-from e2e.parts.jars import connector_dir
-from e2e.parts.processes import die_with_parent
+from benchmarks.process_tree import Tree, Watch
+from tools.parts.jars import connector_dir
+from tools.parts.processes import die_with_parent
 
 ENDS_WITHIN = 30.0
 
 
 class ChildFailed(Exception):
-    """A case could not be measured; the message holds its words or the end of its log."""
+    """A case could not be measured; the message has its error or the end of its log."""
 
 
 class Child:
     """`with Child(order, log) as child: answer, watch = child.measured({...})`."""
 
-    def __init__(self, order: Mapping[str, Any], log: Path, module: str = "benchmarks.child") -> None:
+    def __init__(self, order: Mapping[str, Any], log: Path, module: str = "benchmarks.measured_process") -> None:
         self._log = log
         with log.open("ab") as output:
             self._process = subprocess.Popen(
@@ -69,7 +69,7 @@ class Child:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Without orders it ends by itself; its JVM goes with it."""
+        """Without orders the process ends by itself, and its JVM with it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

@@ -1,7 +1,7 @@
-"""The topics that are measured: about 220 bytes of JSON a record, as an event of a shop might look.
+"""The measured topics: records of about 220 bytes of JSON, like events of a shop.
 
-Records differ in every field. All but number and time come from a stock made beforehand, because a record made
-from nothing takes Python longer than it takes the sink to write it.
+Records differ in every field. All fields but number and time come from values made beforehand, because making a record
+takes Python longer than the sink needs to write it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from confluent_kafka import KafkaError, Producer
 
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.processes import PartFailed
+from tools.parts.kafka import KafkaBroker
+from tools.parts.processes import PartFailed
 
 PARTITIONS = 4
 STOCK = 100_000
@@ -23,25 +23,25 @@ COUNTRIES = (
     *("IS", "IT", "LI", "LT", "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK", "TR", "UA"),
     *("US", "CA", "MX", "BR", "AR", "CL", "CO", "PE", "JP", "KR", "IN", "AU", "NZ", "ZA", "EG", "MA"),
 )
-"""50 of them: the values that objects are partitioned by."""
+"""50 values, to partition objects by."""
 STORES = 2_000
-"""In topics that have them, as many as a slice has objects open at once."""
+"""As many values as a slice may have open objects, for topics with many."""
 KINDS = ("view", "search", "basket_add", "basket_remove", "checkout", "refund")
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "inlet", "juniper", "knoll", "lagoon")
 START, STEP = 1_767_225_600_000, 86.4
-"""Milliseconds: the time of the first record, and from one to the next. Two million of them are two days."""
+"""Milliseconds: the time of the first record, and the step to the next. Two million records span two days."""
 PATIENCE = 60.0
 
 
 class Events:
-    """An endless supply of values; the same for the same seed."""
+    """An endless stream of values; the same for the same seed."""
 
     def __init__(self, seed: int = 7, stock: int = STOCK, *, stores: bool = False) -> None:
         chance = random.Random(seed)
         self._tails = [_tail(chance, {"store": chance.randrange(STORES)} if stores else {}) for _ in range(stock)]
 
     def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
-        """Numbers rise within a partition, and no two partitions share one."""
+        """Numbers rise within a partition, and no two partitions have the same."""
         tails = self._tails
         for n in range(start, start + count):
             number = n * PARTITIONS + partition
@@ -99,7 +99,7 @@ class Filler:
         )
 
     def add(self, topic: str, per_partition: int, step: Callable[[int], None] = lambda count: None) -> None:
-        """`step` hears of every few thousand records."""
+        """`step` is called for every few thousand records."""
         start = self._written.get(topic, 0)
         for partition in range(PARTITIONS):
             for n, value in enumerate(self._events.values(partition, start, per_partition), 1):

@@ -1,7 +1,7 @@
-"""`python -m charts.generate` writes what is made from something else: tests fail when it is stale.
+"""`python -m charts.generate` writes the files that are made from others. Tests fail when one is stale.
 
-The chart's copy of the definition, its README, and the manifests in examples/kubernetes, which are the chart as
-`helm template` prints it.
+These are the chart's copy of the definition, its README, and the manifests in examples/kubernetes, which are the output
+of `helm template`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 
 import yaml
 
-from e2e.parts.helm import CHART, NAMESPACE, template
-from s3sink_operator.crd import definition, to_yaml
+from s3sink_api.definition import definition, to_yaml
+from tools.parts.helm import CHART, NAMESPACE, template
+from tools.product_version import product_version
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "kubernetes"
+IMAGE = f"s3sink:{product_version()}"
 _NAMESPACE = f"""\
 apiVersion: v1
 kind: Namespace
@@ -28,25 +30,25 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 """
 _MADE = f"""\
-# Made by `python -m charts.generate`, which does what this does, and adds the Namespace:
+# Made by `python -m charts.generate`: the Namespace, and the output of
 #   helm template s3sink-operator charts/s3sink-operator --namespace {NAMESPACE} --skip-tests \\
 """
-_CLUSTER = """\
+_CLUSTER = f"""\
 # The operator for the whole cluster, for people without Helm. First apply crds/s3sinks.s3sink.dev.yaml,
-# and put the name of your image in place of s3sink:0.2.0 below, twice.
+# and replace {IMAGE} below, twice, by the name of your image.
 """
-_NAMESPACED = """\
-# The operator for some namespaces only, without any right in others, for people without Helm. First apply
-# crds/s3sinks.s3sink.dev.yaml, put the name of your image in place of s3sink:0.2.0 below, twice, that of your namespace
-# in place of shop, everywhere, and a name that no other cluster of yours has in place of my-cluster. For several
-# namespaces, repeat Role and RoleBinding in each, and name all of them below, with commas between.
-# The operator itself has a namespace of its own: whoever may create an S3Sink beside it could use its account.
+_NAMESPACED = f"""\
+# The operator for some namespaces only, without rights in others, for people without Helm. First apply
+# crds/s3sinks.s3sink.dev.yaml. Then replace: {IMAGE}, twice, by the name of your image; shop, everywhere, by your
+# namespace; my-cluster by a name that is unique among your clusters. For several namespaces, repeat Role and
+# RoleBinding in each, and list all of them below, separated by commas.
+# The operator has its own namespace: whoever may create an S3Sink beside it could use its ServiceAccount.
 """
 
 
 @dataclass(frozen=True)
 class Value:
-    """One of values.yaml: where it stands, what it is by default, and its sentence."""
+    """One of values.yaml: its path, its default, and its description."""
 
     path: str
     default: Any
@@ -54,7 +56,7 @@ class Value:
 
 
 def files() -> dict[Path, str]:
-    """Every generated file with what it should hold."""
+    """Every generated file with its text."""
     none = {"crds": {"install": False}}
     some = none | {"watch": {"namespaces": ["shop"]}, "clusterId": "my-cluster"}
     return {

@@ -1,1 +1,1 @@
-"""Real parts (broker, S3 server, faults) that tests, the demo and benchmarks run against."""
+"""End-to-end tests: a real Kubernetes, and the image. `make e2e` runs them."""

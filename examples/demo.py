@@ -1,7 +1,7 @@
-"""`make demo`: a real topic into a real bucket, a crash in the middle, and the proof that nothing was lost.
+"""`make demo`: copies a real topic into a real bucket, with a crash, and proves that nothing was lost.
 
-Broker and S3 server are embedded, everything else is what a user runs: the manifest beside this file and
-the `s3sink` command. `--keep` leaves both servers running to play with.
+It starts a broker and an S3 server. Everything else is what a user runs: the manifest beside this file and the `s3sink`
+command. `--keep` leaves both servers running.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from e2e.parts.jars import connector_dir
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.processes import free_ports, port_answers
-from e2e.parts.s3 import Moto
+from tools.parts.jars import connector_dir
+from tools.parts.kafka import KafkaBroker
+from tools.parts.processes import free_ports, port_answers
+from tools.parts.s3 import Moto
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,7 +64,7 @@ def _tour(manifest: Path, folder: Path, s3: S3Client) -> int:
         return code
     _say("s3sink run --once, and kill -9 while it writes")
     _killed_run(manifest, s3)
-    _say("s3sink run --once again: it takes over from the state in the bucket")
+    _say("s3sink run --once again: it resumes from the state in the bucket")
     status = folder / "status.json"
     if (code := _s3sink("run", manifest, "--once", "--short-logs", "--status-file", str(status))) != 0:
         return code
@@ -75,7 +75,7 @@ def _tour(manifest: Path, folder: Path, s3: S3Client) -> int:
 
 
 def _manifest(folder: Path) -> tuple[Path, int, int]:
-    """The quick start as it is or, where its ports are taken, a copy with others."""
+    """The quick start's manifest or, if its ports are in use, a copy with others."""
     if not port_answers(KAFKA_PORT) and not port_answers(S3_PORT):
         return MANIFEST, KAFKA_PORT, S3_PORT
     kafka_port, s3_port = free_ports(2)
@@ -118,7 +118,7 @@ def _killed_run(manifest: Path, s3: S3Client) -> None:
             process.kill()
             process.wait()
             visible = s3.list_objects_v2(Bucket=BUCKET, Prefix="raw/").get("KeyCount", 0)
-            print(f"killed: {len(uploads)} uploads begun, {visible} objects visible")
+            print(f"killed: {len(uploads)} uploads started, {visible} objects visible")
             return
         time.sleep(0.02)
     process.kill()
@@ -138,7 +138,7 @@ def _show_objects(s3: S3Client) -> None:
 
 
 def _show_status(status: dict[str, Any]) -> None:
-    _say("the status, as the operator puts it on the resource")
+    _say("the status, as the operator writes it to the resource")
     shown = {key: status[key] for key in ("phase", "flush", "lag", "retry", "driver") if key in status}
     print(json.dumps(shown, indent=2))
     for condition in status["conditions"]:

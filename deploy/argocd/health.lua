@@ -1,7 +1,7 @@
 -- The health of an S3Sink. Phases, conditions and reasons: docs/status.md and docs/kubernetes.md.
--- Argo CD offers the libraries base, table and a part of os; there is none for strings.
+-- Argo CD has the libraries base, table and a part of os, but none for strings.
 
-local on_its_way = {
+local progressing = {
   Creating = true,
   Starting = true,
   Updating = true,
@@ -10,7 +10,7 @@ local on_its_way = {
   Pausing = true,
   Stopping = true,
 }
--- Runs of a schedule come and go: that one begins is no news, that one cannot is.
+-- A scheduled run that starts does not change the health; one that cannot start does.
 local between_runs = { WaitingForSchedule = true, Creating = true, Starting = true }
 
 local status = obj.status or {}
@@ -31,7 +31,7 @@ end
 
 local accepted, ready = condition("Accepted"), condition("Ready")
 
--- An operator that fails over a sink cannot say that it has seen it.
+-- After an operator error observedGeneration of the status is old, so this comes first.
 if ready.reason == "OperatorError" and ready.observedGeneration == generation then
   return health("Degraded", ready.message)
 end
@@ -39,7 +39,7 @@ if status.observedGeneration ~= generation then
   return health("Progressing", "the operator has not seen this generation yet")
 end
 if accepted.status == "False" then
-  -- Ready has the same cause, and says what goes on nevertheless.
+  -- Ready has the same cause, and also says what still runs.
   return health("Degraded", ready.reason == "SpecRefused" and ready.message or accepted.message)
 end
 if status.phase == "Degraded" or status.phase == "Failed" then
@@ -48,7 +48,7 @@ end
 if obj.spec.run == "Scheduled" and between_runs[ready.reason] then
   return health("Healthy", ready.message)
 end
-if on_its_way[ready.reason] and ready.status == "False" then
+if progressing[ready.reason] and ready.status == "False" then
   return health("Progressing", ready.message)
 end
 if status.phase == "Paused" or status.phase == "Stopped" then

@@ -1,4 +1,4 @@
-"""The bill of materials names all that runs in the image, in the versions that were asked for."""
+"""The bill of materials lists all that runs in the image, in the locked versions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.image.build import build_image
-from e2e.image.sbom import sbom
-from e2e.parts.jars import connector_dir
+from tools.image.build import build_image
+from tools.image.sbom import sbom
+from tools.parts.jars import connector_dir
 
 # The first run on a machine builds the image, and Syft.
 pytestmark = pytest.mark.timeout(1800)
@@ -51,28 +51,28 @@ def test_python_packages_are_those_of_the_lock_file(versions: Versions, name: st
     assert versions["pypi", name] == {locked(name)}
 
 
-def test_our_own_package_is_there(versions: Versions) -> None:
+def test_our_own_package_is_listed(versions: Versions) -> None:
     assert ("pypi", "s3sink") in versions
 
 
-def test_every_package_of_debian_that_we_ask_for_is_there(versions: Versions) -> None:
-    for package in (PROJECT / "e2e/image/packages.txt").read_text().split():
+def test_every_debian_package_of_packages_txt_is_listed(versions: Versions) -> None:
+    for package in (PROJECT / "tools/image/packages.txt").read_text().split():
         assert ("deb", package) in versions
     (java,) = versions["deb", "openjdk-17-jre-headless"]
     assert java.startswith("17.")
 
 
-def test_jars_of_the_connector_are_there(versions: Versions) -> None:
+def test_jars_of_the_connector_are_listed(versions: Versions) -> None:
     (jar,) = connector_dir().glob("*kafka-clients-*.jar")
     (release,) = re.findall(r"kafka-clients-([\d.]+)\.jar", jar.name)
     assert versions["maven", "kafka-clients"] == {release}
 
 
-def test_jars_of_spark_are_there(versions: Versions) -> None:
+def test_jars_of_spark_are_listed(versions: Versions) -> None:
     assert versions["maven", "spark-core_2.13"] == {locked("pyspark")}
 
 
-def test_the_document_says_what_it_is_about(document: dict[str, Any]) -> None:
+def test_the_document_names_the_image(document: dict[str, Any]) -> None:
     assert document["bomFormat"] == "CycloneDX"
     about = document["metadata"]["component"]
     assert about["name"] == "localhost/s3sink"

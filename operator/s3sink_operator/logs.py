@@ -1,4 +1,4 @@
-"""One JSON object a line."""
+"""Logs as JSON lines."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def set_up() -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # It tells of every handler of every event, which we have none of our own words for.
+    # It logs every handler call of every event.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)

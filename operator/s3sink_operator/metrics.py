@@ -1,8 +1,8 @@
-"""What the operator measures of itself, and what it shows of every sink."""
+"""Metrics of the operator itself, and of the status of every sink."""
 
 from __future__ import annotations
 
-from collections import Counter as Counted
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -11,33 +11,37 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from s3sink_operator.crd.status import STATUS
-from s3sink_operator.decide.conditions import ACCEPTED, READY, find
-from s3sink_operator.model import Key
+from s3sink_api.conditions import ACCEPTED, PENDING, PHASES, READY
+from s3sink_operator.decide.conditions import find
+from s3sink_operator.values.objects import SinkKey
 
-PHASES = tuple(STATUS["properties"]["phase"]["enum"])
-Statuses = Callable[[], Iterable[tuple[Key, Mapping[str, Any]]]]
-_WAITS = (0.005, 0.025, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 120.0)
+Statuses = Callable[[], Iterable[tuple[SinkKey, Mapping[str, Any]]]]
+_QUEUE_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 120.0)
 
 
 class Metrics:
     def __init__(self, statuses: Statuses, registry: CollectorRegistry) -> None:
         self.reconciles = Counter(
-            "s3sink_operator_reconciles", "Looks at a sink, by outcome.", ["outcome"], registry=registry
+            "s3sink_operator_reconciles", "Reconciliations of sinks, by outcome.", ["outcome"], registry=registry
         )
-        self.seconds = Histogram("s3sink_operator_reconcile_seconds", "How long a look took.", registry=registry)
+        self.seconds = Histogram(
+            "s3sink_operator_reconcile_seconds", "Duration of a reconciliation.", registry=registry
+        )
         self.waited = Histogram(
-            "s3sink_operator_queue_seconds", "How long a sink waited for its look.", buckets=_WAITS, registry=registry
+            "s3sink_operator_queue_seconds",
+            "How long a sink waited in the queue for its reconciliation.",
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
         )
         self.poll_failures = Counter(
-            "s3sink_operator_status_poll_failures", "Drivers that did not report when asked.", registry=registry
+            "s3sink_operator_status_poll_failures", "Polls of a driver that brought no valid report.", registry=registry
         )
         self.writes = Counter("s3sink_operator_writes", "Writes to the API server.", ["what"], registry=registry)
-        registry.register(Sinks(statuses))
+        registry.register(SinkCollector(statuses))
 
 
-class Sinks(Collector):
-    """The status of every sink, as gauges; made when somebody asks."""
+class SinkCollector(Collector):
+    """The status of every sink as gauges, computed for each scrape."""
 
     def __init__(self, statuses: Statuses) -> None:
         self._statuses = statuses
@@ -46,19 +50,19 @@ class Sinks(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        phases = GaugeMetricFamily("s3sink_operator_sinks", "Sinks, by phase.", labels=["phase"])
+        phases = GaugeMetricFamily("s3sink_operator_sinks", "Number of sinks, by phase.", labels=["phase"])
         infos = GaugeMetricFamily(
             "s3sink_operator_sink_info",
-            "1, with the phase of the sink and the reason of its Ready condition.",
+            "Always 1; its labels hold the phase of the sink and the reason of its condition Ready.",
             labels=["namespace", "sink", "phase", "reason"],
         )
-        gauges = {name: _gauge(name, text) for name, text in _SHOWN.items()}
-        counts: Counted[str] = Counted()
+        gauges = {name: _gauge(name, text) for name, text in _GAUGES.items()}
+        counts: Tally[str] = Tally()
         for key, status in self._statuses():
-            phase = str(status.get("phase", "Pending"))
+            phase = str(status.get("phase", PENDING))
             counts[phase] += 1
             infos.add_metric([key.namespace, key.name, phase, str((find(status, READY) or {}).get("reason", ""))], 1.0)
-            for name, value in _figures(status):
+            for name, value in _values(status):
                 gauges[name].add_metric([key.namespace, key.name], value)
         for phase in PHASES:
             phases.add_metric([phase], counts[phase])
@@ -67,25 +71,25 @@ class Sinks(Collector):
         yield from gauges.values()
 
 
-_SHOWN = {
-    "ready": "Whether the sink is Ready: 1, 0, or -1 where that is not known.",
-    "spec_refused": "1 while the spec is refused because of its mistakes, else 0.",
+_GAUGES = {
+    "ready": "Condition Ready of the sink: 1 for True, 0 for False, -1 for Unknown.",
+    "spec_refused": "1 while the spec is refused because of mistakes, else 0.",
     "lag_records": "Offsets in Kafka that are not in the bucket yet, as last written to the status.",
-    "lag_seconds": "The longest time a partition has been behind, as last written to the status.",
+    "lag_seconds": "The longest time that a partition has been behind, as last written to the status.",
     "last_flush_timestamp_seconds": "When the last flush was published.",
-    "retry_attempts": "Failures since the last flush.",
-    "driver_restarts": "How often the driver's container was started again.",
+    "retry_attempts": "Failed attempts since the last flush.",
+    "driver_restarts": "Restarts of the driver's container.",
 }
-_READY = {"True": 1.0, "False": 0.0}
+_READY_VALUES = {"True": 1.0, "False": 0.0}
 
 
 def _gauge(name: str, text: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"s3sink_operator_sink_{name}", text, labels=["namespace", "sink"])
 
 
-def _figures(status: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _values(status: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     ready = find(status, READY) or {}
-    yield "ready", _READY.get(str(ready.get("status")), -1.0)
+    yield "ready", _READY_VALUES.get(str(ready.get("status")), -1.0)
     yield "spec_refused", float((find(status, ACCEPTED) or {}).get("status") == "False")
     lag, flush = status.get("lag") or {}, status.get("flush") or {}
     found = {

@@ -1,32 +1,34 @@
-"""How the operator was started: flags and environment as one frozen value."""
+"""How the operator was started: flags and environment variables as one value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from s3sink_api.ports import DRIVER_PORT
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     image: str
-    """The image of drivers and executors, where a sink names none."""
+    """The image of drivers and executors, unless a sink names its own."""
     cluster: str
-    """Who owns the state in the bucket: the uid of the namespace kube-system, unless told otherwise."""
+    """The owner of the state in the bucket: the uid of the namespace kube-system, unless --cluster-id is set."""
     namespaces: tuple[str, ...] = ()
-    """The namespaces to look after; none means all."""
+    """The namespaces to watch; empty means all."""
     poll_every: float = 10.0
-    """Seconds between two looks at each sink."""
+    """Seconds between two polls of each driver."""
     figures_every: float = 60.0
-    """Seconds between two writes of figures; conditions are written at once."""
+    """Seconds between two writes of figures to a status; conditions are written at once."""
     stale_after: float = 45.0
-    """Seconds after which a driver that does not answer makes Ready Unknown."""
+    """Seconds without a fresh report after which Ready becomes Unknown."""
     report_timeout: float = 3.0
-    """Seconds to wait for a driver's /status."""
+    """Seconds to wait for an answer from a driver's /status."""
     watch_timeout: int = 30
-    """Seconds after which the API server ends a watch, so that a new one proves that watching works."""
+    """Seconds after which the API server ends a watch. Each restart proves that watching still works."""
     watch_dead_after: float = 180.0
-    """Seconds without any sign of life from a watch after which the operator calls itself dead."""
+    """Seconds without activity on a watch after which /healthz fails."""
     resync_every: float = 600.0
-    """Seconds between two comparisons with what there is: a watch that was cut off for long does not tell what went."""
+    """Seconds between two resyncs: a watch that was interrupted does not show what was deleted meanwhile."""
     workers: int = 4
     """Sinks that are reconciled at the same time."""
     grace: int = 60
@@ -34,8 +36,8 @@ class Settings:
     pull_policy: str = "IfNotPresent"
     """imagePullPolicy of drivers and executors."""
     rolling: int = 3
-    """Drivers that an operator with another version or other settings restarts at the same time."""
+    """Drivers that a new version of the operator, or one with other settings, restarts at the same time."""
     allow_unsafe_templates: bool = False
-    """Whether a sink's pod template may change anything of its pods, what keeps them restricted included."""
-    driver_port: int = 8080
-    """Where drivers serve /status, /metrics and /healthz; another one where pods share their node's network."""
+    """Whether a podTemplate may change anything, even what keeps pods restricted."""
+    driver_port: int = DRIVER_PORT
+    """Where drivers serve /status, /metrics and /healthz; to be changed where pods share their node's network."""

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster, ClusterFailed, binaries
-from e2e.cluster.client import CRDS, NAMESPACES, Client, Document
+from tools.cluster import BareCluster, ClusterFailed, binaries
+from tools.cluster.client import CRDS, NAMESPACES, Client, Document
+from tools.polling import until
 
 DEFINITION = Path(__file__).parents[2] / "crds" / "s3sinks.s3sink.dev.yaml"
 _NOT_BUILT = pytest.StashKey[ClusterFailed]()

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from s3sink_job.spec import CODECS, LEVELS
-from s3sink_operator.crd import definition
-from tests.spec.documents import Document, Steps, documents, full, minimal, put
-from tests.spec.test_mistakes_are_named import REFUSED
-from tests.spec.test_settings_cannot_open_a_back_door import CLASS_NAMES, ORDINARY, OWNED, REFUSED_CONF, SECRETS
+from s3sink_api.definition import definition
+from s3sink_api.spec import CODECS, LEVELS
+from tests.api.documents import Document, Steps, documents, full, minimal, put
+from tests.api.test_mistakes_are_named import REFUSED
+from tests.api.test_settings_cannot_open_a_back_door import CLASS_NAMES, ORDINARY, OWNED, REFUSED_CONF, SECRETS
 
 SCHEMA = definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 _TIME = {"type": "Time", "source": "Record", "format": "yyyy"}

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from e2e.cluster.client import Client, Document, Refused, sinks
-from s3sink_job.spec import FieldError, Spec, SpecError, format_quantity, parse, to_document
-from s3sink_operator.crd.unseen import UNSEEN, unseen
+from s3sink_api.definition.not_in_cel import NOT_IN_CEL, only_the_parser_refuses
+from s3sink_api.spec import FieldError, Spec, SpecError, format_quantity, parse, to_document
+from tests.api.documents import documents, full, minimal, places, put
 from tests.apiserver.conftest import DEFINITION
 from tests.apiserver.manifests import by_hand, from_the_schema, manifests, routing
-from tests.spec.documents import documents, full, minimal, places, put
+from tools.cluster.client import Client, Document, Refused, sinks
 
 EXAMPLES = [
     document
@@ -65,7 +65,7 @@ def disagreement(api: Client, document: Document) -> str:
     except Refused as refused:
         return "" if errors else f"the server alone refuses: {refused.message}"
     if errors:
-        return "" if all(map(unseen, errors)) else f"the parser alone refuses: {SpecError(errors)}"
+        return "" if all(map(only_the_parser_refuses, errors)) else f"the parser alone refuses: {SpecError(errors)}"
     if parse(stored, built_only=False).spec != parse(document, built_only=False).spec:
         return f"what is stored means something else: {stored['spec']}"
     return ""
@@ -141,7 +141,7 @@ STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
 
 
 def test_what_only_the_parser_finds_is_listed_and_nothing_is_listed_without_need(api: Client) -> None:
-    for row, (path, value) in zip(UNSEEN, STORED_ALL_THE_SAME, strict=True):
+    for row, (path, value) in zip(NOT_IN_CEL, STORED_ALL_THE_SAME, strict=True):
         document = put(minimal(), path, value)
         api.try_post(sinks("default"), document)
         assert parsers_errors(document), row

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster, ClusterFailed
-from e2e.cluster.client import Client, Document, sinks
+from tests.api.documents import minimal, put
 from tests.apiserver.conftest import DEFINITION
-from tests.spec.documents import minimal, put
+from tools.cluster import BareCluster, ClusterFailed
+from tools.cluster.client import Client, Document, sinks
+from tools.polling import until
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 LONGEST_ANNOTATION = 262_144
@@ -54,7 +54,7 @@ def test_explain_has_a_sentence_for_every_field(cluster: BareCluster, api: Clien
     until("the schema to be published", lambda: api.exists("/openapi/v3/apis/s3sink.dev/v1alpha1"))
     shown = cluster.kubectl("explain", "s3sink.spec.flush")
     assert "GROUP:      s3sink.dev" in shown
-    assert "When a topic-partition is due, whichever rule comes first." in shown
+    assert "When a topic-partition is flushed: by the first rule that applies." in shown
     for field in ("records", "bytes", "interval", "aligned", "recordWindow"):
         described = cluster.kubectl("explain", f"s3s.spec.flush.{field}").partition("DESCRIPTION:")[2]
         assert described.strip().endswith("."), field

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster.client import Client, Document, Refused, sinks
-from s3sink_job.spec import CODECS, parse
-from tests.spec.documents import drop, minimal, put
+from s3sink_api.spec import CODECS, parse
+from tests.api.documents import drop, minimal, put
+from tools.cluster.client import Client, Document, Refused, sinks
 
 SECRET = "hunter2"
 TOPICS = "spec.source.topics"
@@ -36,7 +36,11 @@ def routed(**parts: Any) -> list[Any]:
 
 # path, value, what is said
 REFUSED: list[tuple[str, Any, str]] = [
-    ("spec.source.topicPattern", "a.*", f"{TOPICS}: Forbidden: must not be set beside topicPattern; keep one of them"),
+    (
+        "spec.source.topicPattern",
+        "a.*",
+        f"{TOPICS}: Forbidden: must not be set together with topicPattern; keep one of them",
+    ),
     (TOPICS, [], f"{TOPICS}: Required value: must name at least one topic, unless topicPattern is set"),
     (TOPICS, ["a", "a"], f'{TOPICS}[1]: Duplicate value: "a"'),
     ("spec.mode", "FullRefresh", "spec.mode: Invalid value: FullRefresh needs run: Once or Scheduled"),
@@ -79,7 +83,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         FOLDERS,
         [{"type": "Time", "source": "Record", "format": "year=yyyy"}],
-        f'{FOLDERS}[0].format: Invalid value: "year=yyyy": must not use letters outside of quotes that stand for none',
+        f'{FOLDERS}[0].format: Invalid value: "year=yyyy": must not use letters outside of quotes but D E H K L',
     ),
     (
         FOLDERS,
@@ -89,7 +93,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         FOLDERS,
         [{"type": "Time", "source": "Record", "format": "yyyy[MM]"}],
-        f'{FOLDERS}[0].format: Invalid value: "yyyy[MM]": must have [ ] {{ }} # in quotes, since Java keeps them',
+        f'{FOLDERS}[0].format: Invalid value: "yyyy[MM]": must have [ ] {{ }} # in quotes, since Java reserves them',
     ),
     (
         FOLDERS,
@@ -99,17 +103,17 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         FOLDERS,
         [{"type": "Time", "source": "Record", "format": "yyyy//MM"}],
-        f'{FOLDERS}[0].format: Invalid value: "yyyy//MM": must name a folder on both sides of each /',
+        f'{FOLDERS}[0].format: Invalid value: "yyyy//MM": must have a folder name on both sides of each /',
     ),
     (
         "spec.layout",
         {"hiveStyle": True, "partitionBy": [{"type": "Header", "name": "key"}, {"type": "Key"}]},
-        f"{FOLDERS}: Invalid value: must not name two folders alike; set another name with as",
+        f"{FOLDERS}: Invalid value: must not give two folders the same name; set a different one with as",
     ),
     (
         FOLDERS,
         [{"type": "Key", "path": ["id"]}],
-        f"{FOLDERS}: Invalid value: path needs fields, and text and bytes have none; use format Json",
+        f"{FOLDERS}: Invalid value: path needs fields, and String and Bytes have none; use format Json",
     ),
     (
         "spec",
@@ -124,22 +128,22 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.format.columns",
         {"flatten": True},
-        "spec.format.columns.flatten: Forbidden: is only for columns.meta Airbyte, whose data it lays out in columns",
+        "spec.format.columns.flatten: Forbidden: is only for columns.meta Airbyte: it writes the fields of _airbyte",
     ),
     (
         "spec.format",
         {"type": "Csv", "envelope": {"enabled": True}},
-        "spec.format.envelope.enabled: Invalid value: must be false, since Csv, Text, Bytes hold no envelope; use Json",
+        "spec.format.envelope.enabled: Invalid value: must be false, since Csv, Text, Bytes support no envelope; use",
     ),
     (
         "spec.format",
         {"type": "Json", "columns": {"meta": "Quix"}, "envelope": {"enabled": True}},
-        "spec.format.envelope.enabled: Invalid value: must be false beside columns.meta; keep one of them",
+        "spec.format.envelope.enabled: Invalid value: must be false if columns.meta is set; keep one of them",
     ),
     (
         "spec.format.envelope",
         {"enabled": True, "key": False, "value": False, "headers": False, "metadata": False},
-        "spec.format.envelope.value: Invalid value: must keep one of key, value, headers and metadata",
+        "spec.format.envelope.value: Invalid value: must include at least one of key, value, headers and metadata",
     ),
     (
         FOLDERS,
@@ -154,12 +158,12 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.routes",
         routed(format={"type": "Avro", "compression": {"codec": "Gzip"}}),
-        "spec.routes: Invalid value: format.compression.codec: Avro takes None, Snappy, Zstd, Bzip2, Deflate, Xz",
+        "spec.routes: Invalid value: format.compression.codec: Avro supports None, Snappy, Zstd, Bzip2, Deflate, Xz",
     ),
     (
         "spec",
         SPEC | {"format": {"type": "Json", "compression": {"codec": "Gzip"}}, "routes": routed(format={"type": "Orc"})},
-        "spec.routes: Invalid value: format.compression.codec: Orc takes None, Snappy, Lz4, Zstd, Deflate, be it the",
+        "spec.routes: Invalid value: format.compression.codec: Orc supports None, Snappy, Lz4, Zstd, Deflate; the",
     ),
     (
         "spec.routes",
@@ -174,22 +178,22 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.routes",
         routed(format={"columns": {"flatten": True}}),
-        "spec.routes: Invalid value: format.columns.flatten: is only for columns.meta Airbyte, whose data it lays out",
+        "spec.routes: Invalid value: format.columns.flatten: is only for columns.meta Airbyte: it writes the fields",
     ),
     (
         "spec",
         SPEC | {"format": WRAPPED, "routes": routed(format={"type": "Csv"})},
-        "spec.routes: Invalid value: format.envelope.enabled: must be false, since Csv, Text, Bytes hold no envelope",
+        "spec.routes: Invalid value: format.envelope.enabled: must be false, since Csv, Text, Bytes support no",
     ),
     (
         "spec",
         SPEC | {"format": WRAPPED, "routes": routed(format={"columns": {"meta": "Kafka"}})},
-        "spec.routes: Invalid value: format.envelope.enabled: must be false beside columns.meta; keep one of them",
+        "spec.routes: Invalid value: format.envelope.enabled: must be false if columns.meta is set; keep one of them",
     ),
     (
         "spec",
         SPEC | {"format": WRAPPED, "routes": routed(format={"envelope": {"value": False}})},
-        "spec.routes: Invalid value: format.envelope.value: must keep one of key, value, headers and metadata",
+        "spec.routes: Invalid value: format.envelope.value: must include at least one of key, value, headers",
     ),
     (
         "spec",
@@ -199,7 +203,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.routes",
         routed(destination={"prefix": ".s3sink/x"}),
-        "spec.routes: Invalid value: destination.prefix: must lie apart from statePrefix, which belongs to the sink",
+        "spec.routes: Invalid value: destination.prefix: must not overlap with statePrefix, which holds the state",
     ),
     (
         "spec",
@@ -213,7 +217,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.routes",
         routed(topicPattern="o.*"),
-        "spec.routes[0].topics: Forbidden: must not be set beside topicPattern; keep one of them",
+        "spec.routes[0].topics: Forbidden: must not be set together with topicPattern; keep one of them",
     ),
     (
         "spec.routes",
@@ -232,13 +236,13 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.destination.bucket",
         "s3://lake",
-        'spec.destination.bucket: Invalid value: "s3://lake": must be the bucket\'s name alone; the rest is',
+        'spec.destination.bucket: Invalid value: "s3://lake": must be the bucket name only; the rest is',
     ),
     ("spec.destination.prefix", "/raw/", "must have no slash at either end"),
     (
         "spec.destination.statePrefix",
         "orders",
-        "spec.destination.prefix: Required value: must be set, since a topic would share its folder with statePrefix",
+        "spec.destination.prefix: Required value: must not be empty, since a topic would share its folder with",
     ),
     ("spec.spark.driver.memory", 2, "spec.spark.driver.memory: Invalid value: 2: must be at least 512Mi"),
     ("spec.state", "running", 'spec.state: Unsupported value: "running": supported values: "Running", "Paused", "Stop'),
@@ -277,7 +281,7 @@ def test_every_mistake_is_named_at_once(api: Client) -> None:
 def test_each_format_takes_the_codecs_of_the_table_and_no_other(api: Client, kind: Any) -> None:
     for codec in sorted({codec for codecs in CODECS.values() for codec in codecs}):
         said = refusal(api, put(minimal(), "spec.format", {"type": kind, "compression": {"codec": codec}}))
-        expected = f"spec.format.compression.codec: Invalid value: {kind} takes {', '.join(CODECS[kind])}"
+        expected = f"spec.format.compression.codec: Invalid value: {kind} supports {', '.join(CODECS[kind])}"
         assert said.endswith(expected) if codec not in CODECS[kind] else not said
 
 
@@ -296,13 +300,25 @@ def test_a_pattern_alone_is_taken(api: Client) -> None:
     ("path", "value", "said"),
     [
         ("spec.source.properties", {"sasl.jaas.config": SECRET}, "sasl.jaas.config may hold a secret; put it into a"),
-        ("spec.source.properties", {"client.id": f"http://u:{SECRET}@x"}, "client.id must not hold a URL with a user"),
-        ("spec.source.properties", {"client.id": f"x.PlainLoginModule {SECRET}"}, "client.id must not hold JAAS; put"),
+        (
+            "spec.source.properties",
+            {"client.id": f"http://u:{SECRET}@x"},
+            "client.id must not contain a URL with a",
+        ),
+        (
+            "spec.source.properties",
+            {"client.id": f"x.PlainLoginModule {SECRET}"},
+            "client.id must not contain JAAS;",
+        ),
         ("spec.source.properties", {"interceptor.classes": SECRET}, "interceptor.classes would load code into the"),
-        ("spec.source.bootstrapServers", f"u:{SECRET}@kafka:9092", "must not carry a user or password; put them into"),
-        ("spec.destination.endpoint", f"https://u:{SECRET}@s3", "must not carry a user or password; put them into a"),
+        ("spec.source.bootstrapServers", f"u:{SECRET}@kafka:9092", "must not contain a user or password; put them"),
+        ("spec.destination.endpoint", f"https://u:{SECRET}@s3", "must not contain a user or password; put them"),
         ("spec.spark.conf", {"spark.kubernetes.namespace": SECRET}, "spark.kubernetes.namespace could take over the"),
-        ("spec.spark.conf", {"spark.x": f"http://u:{SECRET}@proxy"}, "spark.x must not hold a URL with a user or pass"),
+        (
+            "spec.spark.conf",
+            {"spark.x": f"http://u:{SECRET}@proxy"},
+            "spark.x must not contain a URL with a user",
+        ),
         ("spec.spark.conf", {"spark.authenticate.secret": SECRET}, "spark.authenticate.secret may hold a secret and"),
     ],
 )
@@ -373,7 +389,7 @@ def test_a_sink_moves_only_with_a_reset(api: Client, namespace: str, field: str,
     path = sinks(namespace, "orders")
     api.post(sinks(namespace), put(minimal(), f"spec.destination.{field}", old))
     move = {"spec": {"destination": {field: new}}}
-    said = f"spec.destination.{field}: Forbidden: must stay, since .* lies there, unless reset.nonce changes with it"
+    said = f"spec.destination.{field}: Forbidden: must not change without a new reset.nonce, since .* is stored there"
     with pytest.raises(Refused, match=said):
         api.patch(path, move)
     api.patch(path, {"spec": {"flush": {"interval": "5m"}}})
@@ -391,9 +407,9 @@ def test_a_state_moves_only_with_a_reset_and_never_alone(api: Client, namespace:
     path, moved = sinks(namespace, "orders"), {"statePrefix": ".other"}
     said = r"spec\.destination\.statePrefix: Forbidden: must "
     api.post(sinks(namespace), minimal())
-    with pytest.raises(Refused, match=f"{said}stay, since the sink's state lies there, unless reset.nonce changes"):
+    with pytest.raises(Refused, match=f"{said}not change without a new reset.nonce, since the sink's state is stored"):
         api.patch(path, {"spec": {"destination": moved | beside}})
-    with pytest.raises(Refused, match=f"{said}not change alone: .*; change prefix, too"):
+    with pytest.raises(Refused, match=f"{said}not change alone: .*; change prefix as well"):
         api.patch(path, {"spec": {"destination": moved, "reset": {"nonce": "1"}}})
     api.patch(path, {"spec": {"destination": moved | beside, "reset": {"nonce": "1"}}})
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.chain.sinks import until
-from e2e.cluster.client import Client, Document, Refused, sinks
-from s3sink_job.spec import SpecError, parse
+from s3sink_api.spec import SpecError, parse
+from tests.api.documents import minimal, put
 from tests.apiserver.conftest import DEFINITION, install
-from tests.spec.documents import minimal, put
+from tools.cluster.client import Client, Document, Refused, sinks
+from tools.polling import until
 
 GROUP = "older.s3sink.dev"
 STATUS = {"phase": "Failed", "observedGeneration": 1}

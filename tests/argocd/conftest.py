@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from e2e.cluster import BareCluster
-from e2e.cluster.client import Client
-from e2e.gitops.__main__ import ARGOCD
-from e2e.parts.gitops import NAMESPACE, ArgoCD, Way, argocd_dir
-from e2e.parts.processes import PartFailed
+from deploy.generate import ARGOCD
 from tests.apiserver.conftest import api, cluster, namespace
 from tests.apiserver.conftest import pytest_collection_finish as build_kubernetes
 from tests.apiserver.operator.conftest import busy_operator, granted, node
 from tests.argocd.git import Git
+from tools.argocd.program import NAMESPACE, ArgoCD, Way, argocd_dir
+from tools.cluster import BareCluster
+from tools.cluster.client import Client
+from tools.parts.processes import PartFailed
 
 __all__ = ["api", "busy_operator", "cluster", "granted", "namespace", "node"]
 

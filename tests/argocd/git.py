@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster.client import Client, Document, sinks
-from e2e.parts.gitops import ArgoCD, Way
+from tools.argocd.program import ArgoCD, Way
+from tools.cluster.client import Client, Document, sinks
 
 WAYS = {
     "by default": Way(),

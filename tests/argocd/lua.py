@@ -8,7 +8,7 @@ from typing import Any
 
 from lupa.lua51 import LuaRuntime
 
-from e2e.parts.gitops import Health
+from tools.argocd.program import Health
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "argocd"
 _LEFT = """

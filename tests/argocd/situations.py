@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from s3sink_operator.decide.status import confess
-from s3sink_operator.model import EXECUTOR, Child, Exit, Observed, Resource
-from tests.operator.facts import (
+from s3sink_api.labels import EXECUTOR
+from s3sink_operator.decide import operator_error_status
+from s3sink_operator.values.objects import Child, ContainerExit, SinkResource
+from s3sink_operator.values.observation import Observation
+from tests.operator.samples import (
     NOW,
     children,
     ended,
@@ -26,19 +28,19 @@ from tests.operator.facts import (
 HEALTHY, PROGRESSING, DEGRADED, SUSPENDED = "Healthy", "Progressing", "Degraded", "Suspended"
 HOURLY = {"run": "Scheduled", "schedule": "0 * * * *"}
 ONCE = {"run": "Once"}
-DONE = Exit(0, "Completed", json.dumps(dict(report("Completed").document)))
-FAILED = Exit(2, "Error", "no such bucket")
+DONE = ContainerExit(0, "Completed", json.dumps(dict(report("Completed").document)))
+FAILED = ContainerExit(2, "Error", "no such bucket")
 
 
 @dataclass(frozen=True)
 class Case:
-    facts: Observed
+    seen: Observation
     health: str
     reason: str = ""
     """Of Ready."""
 
 
-def document(sink: Resource, status: Mapping[str, Any]) -> dict[str, Any]:
+def document(sink: SinkResource, status: Mapping[str, Any]) -> dict[str, Any]:
     """The resource as the API server has it, defaults of the schema apart."""
     metadata = {"name": sink.key.name, "namespace": sink.key.namespace, "generation": sink.generation}
     found = {"apiVersion": "s3sink.dev/v1alpha1", "kind": "S3Sink", "metadata": metadata, "spec": sink.spec}
@@ -47,17 +49,17 @@ def document(sink: Resource, status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown(case: Case) -> dict[str, Any]:
-    return document(case.facts.resource, status_of(case.facts))
+    return document(case.seen.resource, status_of(case.seen))
 
 
-def confessed() -> dict[str, Any]:
-    """A sink that changed, and over which the operator fails since."""
+def operator_error() -> dict[str, Any]:
+    """A sink whose change the operator fails to reconcile."""
     known = replace(resource(), status=status_of(running()))
     changed = replace(known, generation=4)
-    return document(changed, confess(changed, RuntimeError("out of luck"), NOW))
+    return document(changed, operator_error_status(changed, RuntimeError("out of luck"), NOW))
 
 
-def _hourly(*jobs: Child, **fields: Any) -> Observed:
+def _hourly(*jobs: Child, **fields: Any) -> Observation:
     sink = resource(HOURLY | fields.pop("spec", {}))
     return observed(sink, children=(*children(sink), *jobs), **fields)
 
@@ -66,7 +68,7 @@ def _run(number: int = 1, result: str = "") -> Child:
     return run_of(resource(HOURLY), number, result)
 
 
-def _once(result: str = "", **fields: Any) -> Observed:
+def _once(result: str = "", **fields: Any) -> Observation:
     sink = resource(ONCE)
     made = tuple(ended(c, result) if c.kind == "Job" and result else c for c in children(sink))
     return observed(sink, children=made, **fields)
@@ -76,7 +78,7 @@ def _pod_of_run(number: int = 1, **fields: Any) -> Any:
     return pod(resource(HOURLY), job=f"orders-s3sink-{number}", **fields)
 
 
-def _without_a_pod(**status: Any) -> Observed:
+def _without_a_pod(**status: Any) -> Observation:
     sink = resource()
     with_status = tuple(
         replace(c, document={**c.document, "status": status}) if c.kind == "Deployment" else c for c in children(sink)
@@ -84,11 +86,11 @@ def _without_a_pod(**status: Any) -> Observed:
     return observed(sink, children=with_status)
 
 
-def _trouble(**fields: Any) -> Observed:
+def _trouble(**fields: Any) -> Observation:
     return running(pods=(pod(ready=False, **fields),), report=None)
 
 
-def _refused(before: Observed, spec: Mapping[str, Any] | None = None) -> Observed:
+def _refused(before: Observation, spec: Mapping[str, Any] | None = None) -> Observation:
     return replace(before, resource=resource({**(spec or {}), **_BROKEN}, generation=4))
 
 
@@ -126,7 +128,7 @@ CASES = {
     "a partition is blocked": Case(running(report=report("Degraded")), DEGRADED, "Degraded"),
     "no image": Case(_trouble(waiting="ImagePullBackOff"), DEGRADED, "ImagePullBackOff"),
     "crashing": Case(_trouble(waiting="CrashLoopBackOff", last_exit=FAILED), DEGRADED, "CrashLoopBackOff"),
-    "out of memory": Case(_trouble(last_exit=Exit(137, "OOMKilled")), DEGRADED, "OOMKilled"),
+    "out of memory": Case(_trouble(last_exit=ContainerExit(137, "OOMKilled")), DEGRADED, "OOMKilled"),
     "started again": Case(_trouble(last_exit=FAILED), DEGRADED, "DriverRestarting"),
     "evicted": Case(_trouble(phase="Failed", reason="Evicted"), DEGRADED, "Evicted"),
     "does not start": Case(_trouble(phase="Pending", created=_LONG_AGO), DEGRADED, "NotStarting"),
@@ -141,7 +143,7 @@ CASES = {
     "once, complete": Case(_once("Complete", pods=(pod(resource(ONCE), ended=DONE),)), HEALTHY, "Completed"),
     "once, complete, cleared away": Case(_once("Complete"), HEALTHY, "Completed"),
     "once, failed": Case(_once("Failed", pods=(pod(resource(ONCE), ended=FAILED),)), DEGRADED, "DriverFailed"),
-    "once, tried again": Case(_once(pods=(pod(resource(ONCE), ended=Exit(1)),)), DEGRADED, "TryingAgain"),
+    "once, tried again": Case(_once(pods=(pod(resource(ONCE), ended=ContainerExit(1)),)), DEGRADED, "TryingAgain"),
     "scheduled, before the first run": Case(_hourly(), HEALTHY, "WaitingForSchedule"),
     "scheduled, a run has no pod yet": Case(_hourly(_run(), now=_BEGUN), HEALTHY, "Creating"),
     "scheduled, a run gets no pod": Case(_hourly(_run()), DEGRADED, "NotStarting"),

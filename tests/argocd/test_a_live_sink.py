@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.cluster.client import Client, Document, sinks
-from e2e.gitops.__main__ import ACTIONS, ARGOCD
-from e2e.parts.gitops import NAMESPACE, ArgoCD, Health, Way
-from e2e.standin import Operator, StandInNode, report
-from tests.apiserver.operator.places import CHILDREN, Place
+from deploy.generate import ACTIONS, ARGOCD
+from tests.api.documents import minimal, put
+from tests.apiserver.operator.namespaces import CHILDREN, SinkNamespace
 from tests.argocd import lua
 from tests.argocd.conftest import OTHERS
 from tests.argocd.git import Git, each_way
-from tests.argocd.situations import CASES, confessed, shown
-from tests.spec.documents import minimal, put
+from tests.argocd.situations import CASES, operator_error, shown
+from tools.argocd.program import NAMESPACE, ArgoCD, Health, Way
+from tools.cluster import BareCluster
+from tools.cluster.client import Client, Document, sinks
+from tools.operator_harness import FakeNode, Operator, report
+from tools.polling import until
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 SINK = put(minimal(), "metadata.labels", {"team": "data"})
@@ -32,8 +32,8 @@ def way() -> Way:
 
 
 @pytest.fixture
-def place(granted: BareCluster, api: Client, namespace: str) -> Place:
-    return Place(granted, namespace, api)
+def shop(granted: BareCluster, api: Client, namespace: str) -> SinkNamespace:
+    return SinkNamespace(granted, namespace, api)
 
 
 def until_health(git: Git, expected: str, manifest: str | Document = SINK) -> Health:
@@ -56,7 +56,9 @@ def test_an_example_stays_as_git_has_it(git: Git, busy_operator: Operator, examp
     assert after["spec"] == before["spec"]
 
 
-def test_a_sink_is_followed_and_acted_on(git: Git, busy_operator: Operator, node: StandInNode, place: Place) -> None:
+def test_a_sink_is_followed_and_acted_on(
+    git: Git, busy_operator: Operator, node: FakeNode, shop: SinkNamespace
+) -> None:
     git.sync(SINK)
     until_health(git, "Healthy")
     paused = git.argocd.act(git.live(SINK), "pause")
@@ -67,8 +69,8 @@ def test_a_sink_is_followed_and_acted_on(git: Git, busy_operator: Operator, node
     until_health(git, "Suspended")
 
     git.api.patch(sinks(git.namespace, "orders"), git.argocd.act(git.live(SINK), "stop"))
-    until("the pods to go", lambda: not place.pods("orders"))
-    assert until_health(git, "Suspended").message == "spec.state is Stopped: nothing runs"
+    until("the pods to go", lambda: not shop.pods("orders"))
+    assert until_health(git, "Suspended").message == "spec.state is Stopped; no driver runs"
 
     node.reports[(git.namespace, "orders")] = report(4)
     git.api.patch(sinks(git.namespace, "orders"), git.argocd.act(git.live(SINK), "resume"))
@@ -77,34 +79,34 @@ def test_a_sink_is_followed_and_acted_on(git: Git, busy_operator: Operator, node
 
 @pytest.mark.parametrize(("action", "changed"), [("restart", "metadata"), ("reset", "spec")])
 def test_a_restart_and_a_reset_replace_the_pod(
-    git: Git, busy_operator: Operator, place: Place, action: str, changed: str
+    git: Git, busy_operator: Operator, shop: SinkNamespace, action: str, changed: str
 ) -> None:
     git.sync(SINK)
     until_health(git, "Healthy")
-    (before,) = place.pods("orders")
+    (before,) = shop.pods("orders")
     patch = git.argocd.act(git.live(SINK), action)
     assert set(patch) == {changed}
     git.api.patch(sinks(git.namespace, "orders"), patch)
 
     def replaced() -> bool:
-        pods = place.pods("orders")
+        pods = shop.pods("orders")
         return len(pods) == 1 and pods[0]["metadata"]["uid"] != before["metadata"]["uid"]
 
     until("another pod", replaced)
     until_health(git, "Healthy")
-    (manifest,) = (text for each in place.objects("configmap") for text in each["data"].values() if "S3Sink" in text)
+    (manifest,) = (text for each in shop.objects("configmap") for text in each["data"].values() if "S3Sink" in text)
     assert ("nonce" in manifest) is (action == "reset")
 
 
 @pytest.mark.parametrize("tracking", ["annotation", "label", "annotation+label"])
 def test_what_the_operator_makes_is_not_taken_for_the_applications_own(
-    git: Git, busy_operator: Operator, place: Place, tracking: str
+    git: Git, busy_operator: Operator, shop: SinkNamespace, tracking: str
 ) -> None:
     sink = put(SINK, "spec.spark.mode", "Cluster")
     (desired,) = git.argocd.read(json.dumps(sink), git.namespace, tracking=tracking)
     git.argocd.apply(desired)
     until_health(git, "Healthy", sink)
-    found = [each for kind in (*CHILDREN, "replicaset", "pod") for each in place.objects(kind)]
+    found = [each for kind in (*CHILDREN, "replicaset", "pod") for each in shop.objects(kind)]
     ours = [each["metadata"] for each in found if each["metadata"].get("ownerReferences")]
     assert len(ours) >= 7
     for metadata in ours:
@@ -122,7 +124,7 @@ def test_argo_cd_says_of_every_situation_what_the_script_says(argocd: ArgoCD, na
 
 
 def test_argo_cd_knows_an_operator_that_fails_from_a_sink_that_is_new(argocd: ArgoCD) -> None:
-    assert argocd.health(confessed()).status == "Degraded"
+    assert argocd.health(operator_error()).status == "Degraded"
     assert argocd.health(minimal() | {"metadata": {"name": "orders", "generation": 1}}).status == "Progressing"
 
 

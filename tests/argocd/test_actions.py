@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.gitops.__main__ import ACTIONS
-from s3sink_operator.decide.drift import spec_hash
+from deploy.generate import ACTIONS
+from s3sink_operator.decide.children.workloads import spec_hash
 from tests.argocd.lua import FOLDER, run
 from tests.argocd.situations import CASES, shown
-from tests.operator.facts import decided, hash_of, running
+from tests.operator.samples import decided, hash_of, running
 
 FOLDER_OF_ACTIONS = FOLDER / "actions"
 TESTS = yaml.safe_load((FOLDER_OF_ACTIONS / "action_test.yaml").read_text())
@@ -84,13 +84,13 @@ def test_what_is_offered_is_what_its_fixture_says(test: dict[str, Any]) -> None:
 
 
 def test_a_restart_gives_the_driver_another_pod() -> None:
-    facts = running()
-    restarted = replace(facts.resource, annotations={RESTARTED: TIME})
-    (deployment,) = (d for d in decided(replace(facts, resource=restarted)).apply if d["kind"] == "Deployment")
-    assert spec_hash(deployment) != hash_of(facts.resource)
+    seen = running()
+    restarted = replace(seen.resource, annotations={RESTARTED: TIME})
+    (deployment,) = (d for d in decided(replace(seen, resource=restarted)).apply if d["kind"] == "Deployment")
+    assert spec_hash(deployment) != hash_of(seen.resource)
 
 
 def test_a_restart_of_a_run_that_is_over_runs_it_again() -> None:
-    facts = CASES["once, complete"].facts
-    again = replace(facts, resource=replace(facts.resource, annotations={RESTARTED: TIME}))
+    seen = CASES["once, complete"].seen
+    again = replace(seen, resource=replace(seen.resource, annotations={RESTARTED: TIME}))
     assert [child.kind for child in decided(again).delete] == ["Job"]

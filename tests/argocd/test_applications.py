@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from e2e.cluster import BareCluster
-from e2e.cluster.client import Client
-from e2e.gitops.__main__ import ARGOCD, ROOT
-from e2e.parts.gitops import ArgoCD, applications
+from deploy.generate import ARGOCD, ROOT
 from tests.apiserver.conftest import install
+from tools.argocd.program import ArgoCD, applications
+from tools.cluster import BareCluster
+from tools.cluster.client import Client
 
 FILE = ARGOCD / "application.yaml"
 OPERATOR, SINKS = yaml.safe_load_all(FILE.read_text())

@@ -8,8 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from e2e.parts.gitops import Health
-from s3sink_operator.model import Observed
+from s3sink_operator.values.observation import Observation
 from tests.argocd.lua import FOLDER, health
 from tests.argocd.situations import (
     CASES,
@@ -17,12 +16,13 @@ from tests.argocd.situations import (
     HEALTHY,
     PROGRESSING,
     SUSPENDED,
-    confessed,
     document,
+    operator_error,
     shown,
 )
-from tests.operator.facts import message, named, resource, status_of
-from tests.operator.test_any_facts import facts
+from tests.operator.samples import message, named, resource, status_of
+from tests.operator.test_any_observation import observations
+from tools.argocd.program import Health
 
 PAGE = Path(__file__).parents[2] / "docs" / "argocd.md"
 FIXTURES = yaml.safe_load((FOLDER / "health_test.yaml").read_text())["tests"]
@@ -41,23 +41,23 @@ def test_every_situation_has_its_health(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_is_said_of_a_change_that_the_operator_has_not_seen(name: str) -> None:
+def test_a_change_that_the_operator_has_not_seen_is_progressing(name: str) -> None:
     sink = shown(CASES[name])
     sink["metadata"]["generation"] += 1
     assert health(sink).status == PROGRESSING
 
 
-def test_a_sink_that_no_operator_has_seen_is_on_its_way() -> None:
+def test_a_sink_without_a_status_is_progressing() -> None:
     assert health(document(resource(), {})).status == PROGRESSING
 
 
-def test_an_operator_that_fails_over_a_change_is_not_progress() -> None:
-    found = health(confessed())
+def test_an_operator_error_is_degraded() -> None:
+    found = health(operator_error())
     assert found.status == DEGRADED
     assert "out of luck" in found.message
 
 
-def test_a_phase_that_is_not_known_is_judged_by_its_condition() -> None:
+def test_an_unknown_phase_is_judged_by_its_condition() -> None:
     sink = shown(CASES["running"])
     sink["status"]["phase"] = "Dancing"
     assert health(sink).status == HEALTHY
@@ -65,9 +65,9 @@ def test_a_phase_that_is_not_known_is_judged_by_its_condition() -> None:
     assert health(sink) == Health(DEGRADED, "the phase is Dancing")
 
 
-@given(facts())
+@given(observations())
 @settings(max_examples=150, deadline=None)
-def test_whatever_is_seen_green_has_a_proof_and_trouble_is_never_green(seen: Observed) -> None:
+def test_healthy_needs_ready_and_problems_are_never_healthy(seen: Observation) -> None:
     status = status_of(seen)
     found = health(document(seen.resource, status))
     ready, reason = named(status, "Ready")
@@ -97,6 +97,6 @@ def test_the_page_says_what_the_script_does() -> None:
     rows = [line.split("|")[1:-1] for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     told = {(phase.strip(" `"), word.strip()) for phases, *_, word in rows for phase in phases.split(",")}
     for name, case in CASES.items():
-        status = status_of(case.facts)
+        status = status_of(case.seen)
         if named(status, "Accepted")[0] == "True":
             assert (status["phase"], case.health) in told, name

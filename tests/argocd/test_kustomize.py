@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.cluster import BareCluster
-from e2e.gitops.__main__ import DEFINITION, EXAMPLES, KUSTOMIZE, ROOT, made
+from charts.generate import IMAGE
+from deploy.generate import DEFINITION, EXAMPLES, KUSTOMIZE, ROOT, made
+from tools.cluster import BareCluster
 
 BASE, NAMESPACED = KUSTOMIZE / "base", KUSTOMIZE / "overlays" / "namespaced"
 Documents = dict[tuple[str, str], dict[str, Any]]
@@ -22,16 +23,16 @@ images: [{{name: s3sink, newName: registry.example.com/team/s3sink, digest: "sha
 
 @pytest.mark.parametrize("path", made(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_that_is_made_from_others_is_up_to_date(path: Path) -> None:
-    assert path.read_text() == made()[path], "`python -m e2e.gitops` mends this"
+    assert path.read_text() == made()[path], "run `python -m deploy.generate`"
 
 
 def by_name(text: str) -> Documents:
     return {(d["kind"], d["metadata"]["name"]): d for d in yaml.safe_load_all(text) if d}
 
 
-def installed(example: str, image: str = "s3sink:0.2.0") -> Documents:
+def installed(example: str, image: str = IMAGE) -> Documents:
     """The definition and one of the examples, for people without Kustomize."""
-    text = (EXAMPLES / example).read_text().replace("s3sink:0.2.0", image)
+    text = (EXAMPLES / example).read_text().replace(IMAGE, image)
     return by_name(DEFINITION.read_text()) | by_name(text)
 
 
@@ -48,7 +49,7 @@ def test_the_base_is_the_definition_and_the_operator_for_the_whole_cluster(clust
 
 def test_the_overlay_is_the_operator_for_one_namespace(cluster: BareCluster) -> None:
     found = by_name(cluster.kubectl("kustomize", str(NAMESPACED)))
-    expected = installed("operator-namespaced.yaml", "registry.example.com/s3sink:0.2.0")
+    expected = installed("operator-namespaced.yaml", f"registry.example.com/{IMAGE}")
     assert with_sorted_environment(found) == with_sorted_environment(expected)
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from e2e.cluster import BareCluster
-from e2e.cluster.client import Document, sinks
-from e2e.gitops.__main__ import KUSTOMIZE
-from e2e.parts.gitops import ArgoCD, Way
+from deploy.generate import KUSTOMIZE
+from tests.api.documents import errors_of, everything_built, full, minimal, put
 from tests.apiserver.manifests import by_hand
 from tests.argocd.git import Git, each_way, leaves
-from tests.spec.documents import errors_of, everything_built, full, minimal, put
+from tools.argocd.program import ArgoCD, Way
+from tools.cluster import BareCluster
+from tools.cluster.client import Document, sinks
 
 LONGEST_ANNOTATION = 262_144
 LARGEST_EXACT = 2**53

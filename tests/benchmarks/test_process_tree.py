@@ -1,4 +1,4 @@
-"""Figures of the benchmark cover the whole process tree, or they flatter us."""
+"""The benchmark measures the whole process tree."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.tree import Tree, Watch
+from benchmarks.process_tree import Tree, Watch
 
 MIB = 2**20
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
-# Each says "ready" when it has done its part, and then waits until its standard input is closed.
+# Each prints "ready" when it is done, and then waits until its standard input is closed.
 WAIT = "import sys\nprint('ready', flush=True)\nsys.stdin.read()\n"
 PARENT = """
 import subprocess, sys
@@ -31,7 +31,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         # Leaving Popen's own block closes the pipes, which ends the tree from the top.
 
 
-def test_processes_of_processes_belong_to_the_tree() -> None:
+def test_descendants_belong_to_the_tree() -> None:
     with running(PARENT + WAIT, WAIT) as process:
         pids = Tree(process.pid).pids()
 
@@ -39,7 +39,7 @@ def test_processes_of_processes_belong_to_the_tree() -> None:
     assert pids[0] == process.pid
 
 
-def test_what_is_beside_the_tree_does_not_count() -> None:
+def test_processes_outside_the_tree_do_not_count() -> None:
     with running(WAIT) as one, running(WAIT) as other:
         assert Tree(one.pid).pids() == [one.pid]
         assert Tree(other.pid).pids() == [other.pid]
@@ -51,7 +51,7 @@ def test_cpu_time_of_living_descendants_counts() -> None:
 
 
 def test_cpu_time_of_descendants_that_ended_counts() -> None:
-    """Spark's Python workers come and go."""
+    """Spark's Python workers end during a run."""
     ended = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
     with running(ended + WAIT, BURN) as process:
         tree = Tree(process.pid)
@@ -95,7 +95,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     assert process.stdout.readline() == "ready\n"
 
 
-def test_a_tree_that_is_gone_costs_nothing() -> None:
+def test_a_tree_that_has_ended_measures_zero() -> None:
     with running(WAIT) as process:
         tree = Tree(process.pid)
 

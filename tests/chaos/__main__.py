@@ -1,4 +1,4 @@
-"""`make chaos`: a sink on real parts, disturbed at random times; ends with 0 if every record is there exactly once."""
+"""`make chaos`: a sink on real parts with random faults; exit code 0 if every record is there exactly once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import tempfile
 from pathlib import Path
 from types import FrameType
 
-from e2e.parts.classes import class_archive
 from tests.chaos.report import line, tables
 from tests.chaos.run import Run
+from tools.parts.class_archive import class_archive
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--seed", type=int, help="decides format, layout, producers and faults; default: by chance")
+    parser.add_argument("--seed", type=int, help="decides format, layout, producers and faults; default: random")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long faults happen; default: 10")
     return parser.parse_args()
 
@@ -44,7 +44,7 @@ def main() -> int:
     _say(f"\n{tables(outcome)}\n{line(outcome)}")
     if outcome.wrong:
         _say("\nFAILED:\n" + "\n".join(outcome.wrong))
-        _say(f"\nlogs, the bucket and what was read are in {folder}")
+        _say(f"\nlogs, the bucket and both readings are in {folder}")
         _say(f"again: make chaos SEED={seed} MINUTES={asked.minutes:g}")
     return 1 if outcome.wrong else 0
 

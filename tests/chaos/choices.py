@@ -1,4 +1,4 @@
-"""What the seed decides about the sink and its producers. The same seed chooses the same; only timing differs."""
+"""What the seed decides about the sink and its producers. A seed always chooses the same; only timing differs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODECS = {
     "Orc": ("Zstd", "Snappy", "None"),
     "Bytes": ("None", "Gzip", "Zstd"),
 }
-"""Formats take turns with the seeds, so that seven seeds in a row have all of them; the codec is by chance."""
+"""Formats follow the seed, so that seven seeds in a row have all of them; the codec is random."""
 
 TOPIC, PARTITION = {"type": "Topic"}, {"type": "Partition"}
 KIND = {"type": "Field", "path": ["kind"]}
@@ -39,11 +39,11 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 NOT_WITH_BYTES = {"Upload names", "by wall clock"}
 
 SIZES = {"small": (20, 200), "mixed": (20, 2_000), "large": (1_000, 20_000)}
-"""Characters of a record's text, from and to."""
+"""The length of a record's text: from, to."""
 RATES = {"small": 2_500, "mixed": 700, "large": 60}
-"""Records a second of all producers together: bounded, so that a sink on two cores keeps up."""
+"""Records per second of all producers together: low enough for a sink on two cores."""
 BYTES_RATE = 40
-"""With an object for each record."""
+"""The same, with one object per record."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Choices:
     format: str
     codec: str
     shape: str
-    """What stands beside a record's value: nothing, Kafka's columns, or an envelope around it."""
+    """What is added to a record's value: nothing, Kafka's columns, or an envelope."""
     layout: str
     flush: dict[str, Any]
     isolation: str
@@ -60,14 +60,14 @@ class Choices:
     sizes: str
     rate: int
     producers: tuple[str, ...]
-    """Kinds of them, see `producers`."""
+    """Kinds of producers, see `producers`."""
 
     def __str__(self) -> str:
         codec = "uncompressed" if self.codec == "None" else self.codec.lower()
         return f"{self.format} {codec} {self.layout}"
 
     def spec(self) -> dict[str, Any]:
-        """Those sections of a manifest that the seed decides."""
+        """The sections of the manifest that the seed decides."""
         shapes: dict[str, dict[str, Any]] = {
             "plain": {},
             "meta": {"columns": {"meta": "Kafka"}},
@@ -104,7 +104,7 @@ def choose(seed: int) -> Choices:
 
 
 def _flush(chance: Random) -> dict[str, Any]:
-    """Short, so that many flushes are there to be hit."""
+    """Short intervals, so that there are many flushes."""
     rules: dict[str, Any] = {
         "interval": chance.choice(["1s", "2s", "3s"]),
         "records": chance.choice([500, 2_000, 10_000, 50_000]),

@@ -1,4 +1,4 @@
-"""What a kind of fault is: a name, and how it is done. Doing includes undoing: afterwards all parts run again."""
+"""A kind of fault: a name and a function, which also undoes the fault: afterwards all parts run again."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tests.chaos.world import World
 
 
 class NoVictim(Exception):
-    """The fault did not happen, since there was nothing to hit; it is tried again later."""
+    """The fault found no target; it is tried again later."""
 
 
 @dataclass
 class Scene:
-    """What faults happen to."""
+    """The targets of faults."""
 
     world: World
     drivers: Supervisor
     over: threading.Event = field(default_factory=threading.Event)
-    """Set at the end of the run: whoever waits for something stops waiting."""
+    """Set at the end of the run: all waiting ends."""
     store: threading.Lock = field(default_factory=threading.Lock)
-    """Who holds it has the store's answers for himself."""
+    """Its holder alone may change the store's answers."""
 
 
 @dataclass(frozen=True)
 class Fault:
     name: str
     do: Callable[[Scene, Random], str]
-    """Makes it happen and returns what it did, in words."""
+    """Makes the fault happen and returns a description of it."""

@@ -1,7 +1,7 @@
-"""Producers as people run them: plain, idempotent, with transactions that commit, abort, last long or are left behind.
+"""Producers as people run them: plain, idempotent, with transactions that commit, abort, last long or are abandoned.
 
-Each numbers its records; no two records of a run share an id. Whether a record whose delivery failed is in Kafka nobody
-knows but Kafka, which is why the proof reads the topic and never asks a producer.
+Each record of a run has its own id. After a failed delivery only Kafka knows whether the record was written, so the
+proof reads the topic and uses nothing of the producers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMMON = {
     "log_level": 0,
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    # One that sends again without numbering what it sends may write a record twice: both are Kafka's then.
+    # A retry without idempotence may write a record twice: then Kafka has two records.
     "plain": {"enable.idempotence": False},
     "idempotent": {"enable.idempotence": True},
     "transactional": {"enable.idempotence": True, "transaction.timeout.ms": 20_000},
@@ -52,7 +52,7 @@ class Record:
 
 
 def records(number: int, choices: Choices) -> Iterator[Record]:
-    """Without end; the same for the same seed, but for their timestamps."""
+    """An endless stream; the same for the same seed, except timestamps."""
     chance = Random(f"records of {choices.seed}: {number}")
     shortest, longest = SIZES[choices.sizes]
     for n in count(number * IDS_EACH):
@@ -62,7 +62,7 @@ def records(number: int, choices: Choices) -> Iterator[Record]:
             "id": n,
             "kind": chance.choice(KINDS),
             "customer": {"country": chance.choice(("DE", "FR", "PL")), "number": customer},
-            # Now a whole number, now a double: columns widen while the run goes on.
+            # Sometimes an integer, sometimes a double: columns widen during the run.
             "amount": chance.randrange(500) if chance.random() < 0.5 else round(chance.uniform(1, 500), 2),
             "text": _LETTERS[start : start + size],
         }
@@ -98,7 +98,7 @@ class _Client:
         self._thread.join(4 * PATIENCE)
         if self.failure is not None:
             raise self.failure
-        assert not self._thread.is_alive(), f"the {self.kind} producer {self.number} does not end"
+        assert not self._thread.is_alive(), f"the {self.kind} producer {self.number} did not end"
 
     def _guarded(self) -> None:
         try:
@@ -121,11 +121,11 @@ class _Client:
                     producer = self._connect()
         producer.flush(PATIENCE)
         if self.kind == "transactional":
-            # Whatever transaction is open still is ended by this, as it would be by the producer's next start.
+            # This ends an open transaction, as the producer's next start would.
             self._connect()
 
     def _connect(self) -> Producer:
-        """A new client. One with transactions asks Kafka to end what its predecessor left open, until Kafka has."""
+        """A new client. With transactions it retries until Kafka has ended the former client's transaction."""
         ids = {"transactional.id": f"chaos-{self.number}"} if self.kind == "transactional" else {}
         while True:
             producer = Producer({"bootstrap.servers": self.bootstrap, **COMMON, **SETTINGS[self.kind], **ids})
@@ -139,7 +139,7 @@ class _Client:
                 time.sleep(0.5)
 
     def _recovers(self, producer: Producer, error: KafkaException) -> bool:
-        """Whether the client can go on after an error, with its transaction aborted."""
+        """Whether the client can go on after an error, after an abort of its transaction."""
         if self.kind != "transactional":
             return not error.args[0].fatal()
         try:
@@ -150,7 +150,7 @@ class _Client:
         return True
 
     def _transaction(self, producer: Producer) -> None:
-        """Most are short, some last long and hold back what readers of committed records see."""
+        """Most are short; some last long and hold the last stable offset back."""
         producer.begin_transaction()
         for _ in range(self._chance.choice([1, 1, 2, 5, 20])):
             self._send_some(producer)
@@ -166,7 +166,7 @@ class _Client:
             raise _Left
 
     def _send_some(self, producer: Producer) -> None:
-        """As many as fit into a fifth of a second at this rate."""
+        """As many records as this rate has in a fifth of a second."""
         began = time.monotonic()
         for _ in range(max(1, round(self.rate / 5))):
             record = next(self._records)
@@ -191,7 +191,7 @@ class _Client:
 
 
 class _Left(Exception):
-    """The producer goes away in the middle of a transaction."""
+    """The producer disappears during a transaction."""
 
 
 class Producers:
@@ -204,7 +204,7 @@ class Producers:
         ]
 
     def finish(self) -> None:
-        """Stops them and ends every transaction; what they failed to do by themselves is raised here."""
+        """Stops the producers and ends every transaction; raises their errors."""
         self.stop()
         for client in self.clients:
             client.join()

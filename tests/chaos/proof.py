@@ -1,4 +1,4 @@
-"""Whether every record is in the bucket exactly once: by the independent readers, and by `s3sink verify`."""
+"""Checks that every record is in the bucket exactly once: with independent readers, and with `s3sink verify`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from e2e.parts.commands import Commands
-from e2e.parts.processes import PartFailed
+from tools.parts.cli_process import CliProcess
+from tools.parts.processes import PartFailed
 
 EXACT = {"ok": True, "missing": 0, "duplicates": 0, "gaps": 0, "unlisted": 0, "skipped": 0, "pending": 0}
 SHOWN = 10
@@ -18,23 +18,23 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of what Kafka has with what the bucket has. A record that Kafka has twice belongs twice into the bucket."""
+    """Compares Kafka with the bucket. A record that is twice in Kafka must be twice in the bucket."""
 
     records: int
-    """In Kafka."""
+    """The number of records in Kafka."""
     missing: pl.DataFrame
-    """Columns id, sum, missing (how many) and places: partition-offset in Kafka."""
+    """Columns id, sum, missing (a count) and places (partition-offset in Kafka)."""
     twice: pl.DataFrame
-    """Columns id, sum, twice (how many too many), places, and keys: the objects that hold it."""
+    """Columns id, sum, twice (the surplus), places and keys (of the objects)."""
     foreign: pl.DataFrame
-    """Columns id, sum, keys: what Kafka does not have at all."""
+    """Columns id, sum, keys: records that are not in Kafka."""
 
     @property
     def exact(self) -> bool:
         return not (len(self.missing) or len(self.twice) or len(self.foreign))
 
     def in_words(self) -> list[str]:
-        """What is wrong, with where it is in Kafka and in which objects."""
+        """The problems, with their places in Kafka and their objects."""
         found = []
         for name, rows in (("missing", self.missing), ("duplicate", self.twice), ("foreign", self.foreign)):
             found += [f"{len(rows):,} {name} records, the first of them:"] if len(rows) else []
@@ -61,9 +61,9 @@ def compare(kafka: pl.DataFrame, bucket: pl.DataFrame) -> Comparison:
 
 
 def verify(manifest: Path, folder: Path, records: int) -> list[str]:
-    """What `s3sink verify` finds wrong, which has to count as many records as Kafka has."""
+    """The problems that `s3sink verify` finds; it must count as many records as Kafka has."""
     try:
-        with Commands(folder / "verify.log") as s3sink:
+        with CliProcess(folder / "verify.log") as s3sink:
             report = json.loads(s3sink("verify", "-f", str(manifest), "--json"))
     except PartFailed as failed:
         return [str(failed)]

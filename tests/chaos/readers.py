@@ -1,7 +1,6 @@
-"""Every record of the topic and every record of the bucket, read without a line of the product's code.
+"""Reads every record of the topic and of the bucket, without any of the product's code.
 
-A record is told by its id and by a checksum of its text. Kafka's tell their partition and offset, the bucket's the key
-of their object.
+A record has its id and a checksum of its text; in Kafka also partition and offset, in the bucket the key of its object.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import polars as pl
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from pyarrow import orc
 
-from e2e.parts.unpacking import UNPACK
 from tests.chaos.choices import PREFIX, Choices
+from tools.parts.decompressors import DECOMPRESS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -51,7 +50,9 @@ def in_kafka(bootstrap: str, topic: str, isolation: str) -> pl.DataFrame:
         while left:
             some = consumer.consume(10_000, timeout=0.5)
             last = time.monotonic() if some else last
-            assert time.monotonic() < last + SILENCE, f"Kafka is silent, with partitions {sorted(left)} left to read"
+            assert time.monotonic() < last + SILENCE, (
+                f"no more records from Kafka; left to read: partitions {sorted(left)}"
+            )
             for message in some:
                 error: Any = message.error()
                 if error is None:
@@ -82,7 +83,7 @@ def in_bucket(client: S3Client, bucket: str, choices: Choices) -> pl.DataFrame:
 
 
 def keys(client: S3Client, bucket: str, prefix: str) -> Iterator[str]:
-    """Page by page, each asked for by the token of the one before."""
+    """Page by page, each by the token of the page before."""
     more: dict[str, Any] = {}
     while True:
         page: Any = client.list_objects_v2(Bucket=bucket, Prefix=prefix, **more)
@@ -107,11 +108,11 @@ def _avro(body: bytes, codec: str) -> Iterable[Any]:
 
 
 def _lines(body: bytes, codec: str) -> Iterable[Row]:
-    return map(json.loads, UNPACK[codec](body).splitlines())
+    return map(json.loads, DECOMPRESS[codec](body).splitlines())
 
 
 def _csv(body: bytes, codec: str) -> Iterable[Row]:
-    return csv.DictReader(io.StringIO(bytes(UNPACK[codec](body)).decode(), newline=""))
+    return csv.DictReader(io.StringIO(bytes(DECOMPRESS[codec](body)).decode(), newline=""))
 
 
 def _orc(body: bytes, codec: str) -> Iterable[Row]:

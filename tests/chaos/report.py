@@ -1,4 +1,4 @@
-"""What a run did, as tables, and as a line that can be quoted."""
+"""The result of a run, as tables, and as one line to quote."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def tables(outcome: Outcome) -> str:
     if outcome.comparison is not None:
         found = outcome.comparison
         rows = [("missing", len(found.missing)), ("duplicates", len(found.twice)), ("foreign", len(found.foreign))]
-        parts.append(_table("records in the bucket beside those in Kafka", rows))
+        parts.append(_table("records in the bucket compared with Kafka", rows))
     return "\n".join(parts)
 
 
 def line(outcome: Outcome) -> str:
-    """What a note can quote: what was run, how much was disturbed, and what the proof found."""
+    """One line to quote: the run, its faults, and the result of the proof."""
     kinds = {h.kind for h in outcome.happened}
     length = f"{outcome.seconds / 60:.1f} min"
     words = [f"seed {outcome.choices.seed}: {outcome.choices}", length]

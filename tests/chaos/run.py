@@ -1,4 +1,4 @@
-"""One run: parts, producers, a driver that is restarted, faults by the schedule, and the proof at the end."""
+"""One run: parts, producers, a supervised driver, faults by the schedule, and the proof at the end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import yaml
 
 from tests.chaos.choices import Choices, choose
 from tests.chaos.faults import Fault, NoVictim, Scene
-from tests.chaos.processes import PROCESS_FAULTS
+from tests.chaos.process_faults import PROCESS_FAULTS
 from tests.chaos.producers import Producers
 from tests.chaos.proof import Comparison, compare, verify
 from tests.chaos.readers import in_bucket, in_kafka
 from tests.chaos.schedule import Planned, Track, plan, too_little
-from tests.chaos.store import STORE_FAULTS
+from tests.chaos.store_faults import STORE_FAULTS
 from tests.chaos.supervisor import DriverFailed, Supervisor
 from tests.chaos.world import BUCKET, TOPIC, World, world
 
@@ -30,7 +30,7 @@ ANSWERS = Track(tuple(f.name for f in STORE_FAULTS), first=14.0, pace=7.0, calm_
 KINDS = (*PROCESSES.kinds, *ANSWERS.kinds)
 FAULTS = {fault.name: fault for fault in (*PROCESS_FAULTS, *STORE_FAULTS)}
 LONGER = 2.0
-"""Times its length a run may last, if too little has happened by then."""
+"""How many times its length a run may last, if too few faults have happened."""
 CATCHES_UP_WITHIN = 240.0
 STOPS_WITHIN = 60.0
 
@@ -48,16 +48,16 @@ class Outcome:
     seconds: float
     happened: list[Happened] = field(default_factory=list)
     missed: Counter[str] = field(default_factory=Counter)
-    """Faults that found nothing to hit."""
+    """Faults without a target."""
     drivers: int = 0
-    """That were started."""
+    """The number of drivers that were started."""
     exits: Counter[str] = field(default_factory=Counter)
     """Drivers that ended, by exit code."""
     produced: Counter[str] = field(default_factory=Counter)
     figures: dict[str, int] = field(default_factory=dict)
     comparison: Comparison | None = None
     wrong: list[str] = field(default_factory=list)
-    """Why the run failed; empty if it did not."""
+    """Why the run failed; empty if it passed."""
 
 
 class Run:
@@ -67,7 +67,7 @@ class Run:
         self._began = time.monotonic()
 
     def go(self) -> Outcome:
-        """Runs it all. What goes wrong is in the outcome, with its evidence in the folder."""
+        """Runs everything. Problems are in the outcome, and the evidence in the folder."""
         choices = self.outcome.choices
         with ExitStack() as stack:
             here = stack.enter_context(world(choices, self._folder))
@@ -109,7 +109,7 @@ class Run:
         beside = threading.Thread(target=answers, name="faults of the store", daemon=True)
         beside.start()
         try:
-            # In this thread, which lasts: a broker lives no longer than the thread that started it.
+            # In this thread, which lasts: a broker dies with the thread that started it.
             self._play(scene, PROCESSES)
             while self._elapsed() < self._seconds and not failures:
                 time.sleep(0.2)
@@ -125,13 +125,13 @@ class Run:
         return too_little([h.kind for h in self.outcome.happened], KINDS, max(self._seconds, self._elapsed()))
 
     def _goes_on(self, track: Track) -> bool:
-        """Past its time only for what has not happened yet, as on a machine that is busy with other things."""
+        """A run takes longer than planned only if faults are missing, as on a busy machine."""
         if self._elapsed() < self._seconds - track.calm_end:
             return True
         return self._elapsed() < self._seconds * LONGER and bool(self._lacks())
 
     def _play(self, scene: Scene, track: Track) -> None:
-        """One fault after another, each at its time or as soon as the one before is over."""
+        """One fault after another, each at its time, or when the one before is over."""
         chance = Random(f"faults of {self._seed}: {track.kinds[0]}")
         left = deque(plan(self._seed, track, self._seconds * LONGER))
         while left:
@@ -140,7 +140,7 @@ class Run:
             if scene.over.is_set() or not self._goes_on(track):
                 return
             if not self._happens(scene, FAULTS[planned.kind], chance):
-                # After the next one, in addition to what is planned.
+                # After the next one, in addition to the plan.
                 left.insert(1, Planned(self._elapsed() + track.pace / 2, planned.kind))
 
     def _happens(self, scene: Scene, fault: Fault, chance: Random) -> bool:
@@ -155,7 +155,7 @@ class Run:
         return True
 
     def _catch_up(self, here: World, drivers: Supervisor) -> None:
-        """By itself: a driver that has to be restarted to go on would have to be restarted by somebody."""
+        """The driver must catch up by itself, without a restart."""
         deadline = time.monotonic() + CATCHES_UP_WITHIN
         while behind := here.behind():
             if time.monotonic() > deadline:
@@ -164,7 +164,7 @@ class Run:
             time.sleep(0.3)
 
     def _prove(self, here: World) -> None:
-        self._told("the proof: every record of the topic against every record of the bucket")
+        self._told("proof: every record of the topic against every record of the bucket")
         choices, outcome = self.outcome.choices, self.outcome
         kafka = in_kafka(here.kafka.bootstrap, TOPIC, choices.isolation)
         bucket = in_bucket(here.client, BUCKET, choices)

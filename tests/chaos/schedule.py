@@ -1,7 +1,7 @@
-"""Which fault when: pure, from the seed.
+"""The times of the faults: pure, from the seed.
 
-There are two tracks that run side by side: faults of processes, after which a driver has to start again, and faults
-of single answers of the store. On each the kinds are dealt like cards: none comes again before all others have come.
+Two tracks run at the same time: faults of processes, after which a driver must start again, and faults of single
+answers of the store. On each track every kind comes once before one comes again.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from random import Random
 
 LEAST_IN_TEN_MINUTES = 20
 ALL_KINDS_FROM = 600.0
-"""Seconds: so long a run has to have had every kind of fault."""
+"""A run of this many seconds must have every kind of fault."""
 LEAST_KINDS, OF_SECONDS = 8, 90.0
-"""Of a shorter run; of one below 90 seconds in proportion."""
+"""The kinds of a shorter run; below 90 seconds in proportion."""
 
 
 @dataclass(frozen=True)
 class Track:
-    """Kinds of fault that come one after another."""
+    """Kinds of faults that never overlap."""
 
     kinds: tuple[str, ...]
     first: float
-    """Seconds from the start to the first one, about."""
+    """About how many seconds until the first fault."""
     pace: float
-    """Seconds from one to the next, on average."""
+    """Average seconds from one fault to the next."""
     calm_end: float
-    """Seconds before the end in which none begins any more."""
+    """No fault begins in the last seconds: this many."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _dealt(kinds: Sequence[str], chance: Random) -> Iterator[str]:
 
 
 def too_little(happened: Sequence[str], kinds: Collection[str], seconds: float) -> list[str]:
-    """What a run lacks to count: enough faults for its length, and enough kinds of them."""
+    """Why a run does not count: too few faults for its length, or too few kinds."""
     lacks = []
     least = round(LEAST_IN_TEN_MINUTES * seconds / 600)
     if len(happened) < least:

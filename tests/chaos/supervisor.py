@@ -1,4 +1,4 @@
-"""Keeps a driver running as Kubernetes would: one that ended, for whatever reason, is started again."""
+"""Keeps a driver running like Kubernetes: a driver that ended, for any reason, is started again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FENCED = 3
 
 
 class DriverFailed(Exception):
-    """A driver did what it must not do, or did not do what it must."""
+    """A driver behaved wrongly."""
 
 
 class Supervisor:
@@ -29,7 +29,7 @@ class Supervisor:
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._restarts = True
-        # A child lives no longer than the thread that started it: this one lasts as long as the run.
+        # A child dies with the thread that started it: this thread lasts as long as the run.
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     def __enter__(self) -> Supervisor:
@@ -54,7 +54,7 @@ class Supervisor:
             return self._current
 
     def working(self, timeout: float, did: Callable[[SinkProcess], bool]) -> SinkProcess | None:
-        """The driver, once it has taken the sink over or flushed; None if it does not in time."""
+        """The driver, after it has taken over the sink or flushed; None on a timeout."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if (process := self.current()).alive and did(process):
@@ -63,7 +63,7 @@ class Supervisor:
         return None
 
     def replace(self, former: SinkProcess) -> SinkProcess:
-        """Starts a second driver beside the present one, and supervises only that from now on."""
+        """Starts a second driver, and from now on supervises only that."""
         with self._lock:
             assert self._current is former
             self._current = self._start()
@@ -75,10 +75,10 @@ class Supervisor:
         self._say(f"driver {process.log.stem} ended with {code}")
 
     def stop_driver(self, grace: float) -> None:
-        """No more restarts; the driver stops by itself, and well."""
+        """Ends the restarts and stops the driver, which must end with code 0."""
         process = self.working(grace, has_taken_over)
         if process is None:
-            raise DriverFailed(f"no driver takes over within {grace:.0f} s:\n{self.current().tail()}")
+            raise DriverFailed(f"no driver took over within {grace:.0f} s:\n{self.current().tail()}")
         self._restarts = False
         process.terminate()
         code = process.wait(grace)
@@ -99,7 +99,7 @@ class Supervisor:
             with self._lock:
                 if self._current is process:
                     self._current = self._start()
-        # The driver would end with this thread.
+        # The driver dies with this thread.
         self._stop.wait()
 
     def _start(self) -> SinkProcess:

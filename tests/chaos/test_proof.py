@@ -1,4 +1,4 @@
-"""The proof is worth nothing if it cannot fail: here objects are taken away, doubled, changed and put there by hand."""
+"""The proof must fail when objects are missing, duplicated, changed or foreign: here they are, by hand."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import json
 import polars as pl
 import pytest
 
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import S3Server
 from tests.chaos.choices import PREFIX, Choices
 from tests.chaos.proof import compare
 from tests.chaos.readers import in_bucket, in_kafka
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import S3Server
 
 LINES = Choices(
     seed=0,
@@ -33,7 +33,7 @@ def value(number: int, text: str = "x") -> bytes:
     return json.dumps({"id": number, "text": text}).encode()
 
 
-def test_what_is_taken_away_doubled_changed_or_foreign_is_named(
+def test_missing_duplicate_changed_and_foreign_records_are_named(
     kafka: KafkaBroker, s3: S3Server, topic_name: str, bucket: str
 ) -> None:
     kafka.create_topic(topic_name, 2)
@@ -75,7 +75,7 @@ def test_what_is_taken_away_doubled_changed_or_foreign_is_named(
         found()
 
 
-def test_a_record_that_kafka_has_twice_belongs_twice_into_the_bucket() -> None:
+def test_a_record_that_is_twice_in_kafka_must_be_twice_in_the_bucket() -> None:
     kafka = pl.DataFrame([(1, 0, 0, 0), (1, 0, 0, 1)], ["id", "sum", "partition", "offset"], orient="row")
     once = pl.DataFrame([(1, 0, "a")], ["id", "sum", "key"], orient="row")
     assert compare(kafka, pl.concat([once, once])).exact

@@ -1,8 +1,8 @@
-"""What the seed decides: the same again for the same seed, and enough of every kind for a run to count."""
+"""A seed always decides the same, with enough faults of every kind."""
 
 from __future__ import annotations
 
-from s3sink_job.spec import parse
+from s3sink_api.spec import parse
 from tests.chaos.choices import CODECS, LAYOUTS, choose
 from tests.chaos.run import ANSWERS, KINDS, PROCESSES
 from tests.chaos.schedule import Planned, plan, too_little
@@ -14,14 +14,14 @@ def all_planned(seed: int, seconds: float) -> list[Planned]:
     return [planned for track in (PROCESSES, ANSWERS) for planned in plan(seed, track, seconds)]
 
 
-def test_a_seed_chooses_the_same_every_time_and_another_one_something_else() -> None:
+def test_a_seed_always_chooses_the_same_and_another_seed_differs() -> None:
     assert choose(7) == choose(7)
     assert all_planned(7, 600) == all_planned(7, 600)
     assert len({str(choose(seed)) for seed in SEEDS}) > 50
     assert all_planned(7, 600) != all_planned(8, 600)
 
 
-def test_seven_seeds_in_a_row_have_every_format_and_many_have_everything() -> None:
+def test_seven_seeds_have_every_format_and_many_have_every_choice() -> None:
     assert {choose(seed).format for seed in range(20, 27)} == set(CODECS)
     chosen = [choose(seed) for seed in SEEDS]
     assert {(c.format, c.codec) for c in chosen} == {(f, codec) for f, codecs in CODECS.items() for codec in codecs}
@@ -30,14 +30,14 @@ def test_seven_seeds_in_a_row_have_every_format_and_many_have_everything() -> No
     assert {kind for c in chosen for kind in c.producers} == {"transactional", "idempotent", "plain"}
 
 
-def test_every_manifest_that_a_seed_makes_is_taken() -> None:
+def test_every_manifest_of_a_seed_is_valid() -> None:
     spec = {"source": {"bootstrapServers": "kafka:9092", "topics": ["chaos"]}, "destination": {"bucket": "chaos"}}
     api = {"apiVersion": "s3sink.dev/v1alpha1", "kind": "S3Sink", "metadata": {"name": "chaos"}}
     for seed in SEEDS:
         parse({**api, "spec": {**spec, **choose(seed).spec()}})
 
 
-def test_ten_minutes_have_every_kind_of_fault_twice_and_ninety_seconds_have_eight() -> None:
+def test_ten_minutes_have_every_fault_twice_and_ninety_seconds_have_eight() -> None:
     for seed in SEEDS:
         kinds = [planned.kind for planned in all_planned(seed, 600)]
         assert min(kinds.count(kind) for kind in KINDS) >= 2, seed
@@ -45,14 +45,14 @@ def test_ten_minutes_have_every_kind_of_fault_twice_and_ninety_seconds_have_eigh
         assert too_little([planned.kind for planned in all_planned(seed, 90)], KINDS, 90) == [], seed
 
 
-def test_faults_of_a_track_come_in_order_and_leave_the_end_calm() -> None:
+def test_faults_of_a_track_come_in_order_and_stop_before_the_end() -> None:
     for track in (PROCESSES, ANSWERS):
         times = [planned.at for planned in plan(3, track, 600)]
         assert times == sorted(times)
         assert times[-1] <= 600 - track.calm_end
 
 
-def test_a_run_with_too_few_faults_or_without_one_of_the_kinds_does_not_count() -> None:
+def test_a_run_with_too_few_faults_or_kinds_fails() -> None:
     enough = list(KINDS) * 2
     assert too_little(enough, KINDS, 600) == []
     assert too_little(enough[1 : len(KINDS)], KINDS, 600) == [f"never happened: {KINDS[0]}"]

@@ -1,4 +1,4 @@
-"""The parts of a run: a broker, an S3 server with the fault proxy before it, a topic, a bucket, and the manifest."""
+"""The parts of a run: a broker, an S3 server behind the fault proxy, a topic, a bucket, and the manifest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import yaml
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.proxy import FaultProxy
-from e2e.parts.s3 import Versitygw
 from tests.chaos.choices import PREFIX, Choices
+from tools.parts.kafka import KafkaBroker
+from tools.parts.proxy import FaultProxy
+from tools.parts.s3 import Versitygw
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,7 +31,7 @@ STATE = f".s3sink/default/{NAME}/state.json"
 class World:
     choices: Choices
     folder: Path
-    """Of manifest and logs."""
+    """The folder for manifest and logs."""
     kafka: KafkaBroker
     s3: Versitygw
     proxy: FaultProxy
@@ -42,7 +42,7 @@ class World:
 
     @cached_property
     def client(self) -> S3Client:
-        """Past the proxy."""
+        """A client without the proxy."""
         return self.s3.client()
 
     def sink(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class World:
                     "partSize": "5Mi",
                 },
                 **self.choices.spec(),
-                # Short waits: what is tried again should be tried again before the next fault.
+                # Short waits: retries should come before the next fault.
                 "errors": {
                     "requestRetries": {"max": 3, "backoff": "50ms"},
                     "retries": {"max": 20, "backoff": "200ms", "maxBackoff": "2s"},
@@ -81,7 +81,7 @@ class World:
         self.manifest.write_text(yaml.safe_dump_all([self.sink(), secret], sort_keys=False))
 
     def state(self) -> dict[str, Any]:
-        """The raw state document, {} before there is one."""
+        """The raw state document; {} before the first."""
         try:
             found: dict[str, Any] = json.loads(self.client.get_object(Bucket=BUCKET, Key=STATE)["Body"].read())
         except self.client.exceptions.NoSuchKey:
@@ -91,13 +91,13 @@ class World:
     def ends(self, isolation: IsolationLevel) -> dict[int, int]:
         """The end offset of every partition, or its last stable offset."""
         wanted = {TopicPartition(TOPIC, p): OffsetSpec.latest() for p in range(self.choices.partitions)}
-        # A new client each time: an old one may remember who led a partition before the broker was frozen.
+        # A new client each time: an older one may have cached the partition's leader.
         admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap, "log_level": 0})
         answers = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=10)
         return {at.partition: answer.result().offset for at, answer in answers.items()}
 
     def behind(self) -> str:
-        """What the sink has yet to write or to publish, in words; empty if nothing. To wait for, not to prove."""
+        """What is left to write or publish, in words; empty if nothing. Used to wait, not as a proof."""
         state = self.state()
         if not state.get("topics"):
             return "the state names no topic yet"
@@ -106,7 +106,7 @@ class World:
         try:
             ends, stable = self.ends(IsolationLevel.READ_UNCOMMITTED), self.ends(IsolationLevel.READ_COMMITTED)
         except KafkaException as error:
-            return f"Kafka does not tell its offsets: {error}"
+            return f"Kafka's offsets are not available: {error}"
         if ends != stable:
             return "a producer's transaction is still open"
         left = {p: end - committed[p] for p, end in ends.items() if committed[p] < end}
@@ -115,7 +115,7 @@ class World:
         return f"flush {state['publishing']} is not noted as published" if state["publishing"] else ""
 
     def keep_evidence(self) -> None:
-        """What is needed to find out why a run failed, before the parts go with all they hold."""
+        """Saves the evidence of a failed run before the parts are removed."""
         shutil.copy(self.kafka.log, self.folder / "broker.log")
         shutil.copytree(self.s3.objects / BUCKET, self.folder / "bucket", dirs_exist_ok=True)
         requests = "".join(f"{r.method} {r.path}?{r.query} {r.status}\n" for r in self.proxy.requests)

@@ -1,1 +1,1 @@
-"""A package, so that what its conftest starts ends with its last test."""
+"""A package, so that its conftest's fixtures end with its last test."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from e2e.parts.helm import template
+from tools.parts.helm import template
 
 Values = dict[str, Any]
 Document = dict[str, Any]
@@ -29,7 +29,7 @@ _ALERTS: dict[str, Values] = {
 }
 ALERTS = tuple(_ALERTS)
 QUICK_ALERTS: Values = {name: {"for": "7s", "severity": "page", **more} for name, more in _ALERTS.items()}
-"""As a test wants them that cannot wait."""
+"""With short times, for tests that run them."""
 
 CASES: dict[str, Values] = {
     "default": {},
@@ -38,7 +38,7 @@ CASES: dict[str, Values] = {
     "other names": {"nameOverride": "sinks", "commonLabels": {"team": "data"}},
     "other full name": {"fullnameOverride": "lake-writer", "metrics": {"driverPodMonitor": {"enabled": True}}},
     "tag and registry": {
-        "image": {"repository": "registry.example.com/data/s3sink", "tag": "0.2.0-rc1", "pullPolicy": "Always"},
+        "image": {"repository": "registry.example.com/data/s3sink", "tag": "1-rc1", "pullPolicy": "Always"},
         "imagePullSecrets": [{"name": "registry"}],
         "drivers": {"image": "registry.example.com/data/drivers:7", "pullPolicy": "Never"},
     },

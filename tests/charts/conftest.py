@@ -1,4 +1,4 @@
-"""A real control plane with prometheus-operator's definitions, and without ours: the chart brings it."""
+"""A real control plane with prometheus-operator's definitions. Ours comes with the chart."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.cluster import BareCluster, ClusterFailed
-from e2e.cluster.client import Client
-from e2e.parts.prometheus import monitoring_definitions
 from tests.apiserver.conftest import _NOT_BUILT, pytest_collection_finish
+from tools.cluster import BareCluster, ClusterFailed
+from tools.cluster.client import Client
+from tools.parts.prometheus import monitoring_definitions
 
 __all__ = ["pytest_collection_finish"]
 

@@ -1,4 +1,4 @@
-"""Rules tried out by promtool: which alerts fire, with which series, and when."""
+"""Tests rules with promtool: which alerts fire, for which series, and when."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import yaml
 
-from e2e.parts.prometheus import promtool_program
 from tests.charts.cases import Document, Values, only, rendered
+from tools.parts.prometheus import promtool_program
 
 Series = Mapping[str, str]
-"""Samples, one a minute, by the name of their series."""
+"""Samples, one per minute, by series."""
 
 
 def groups(values: Values | None = None) -> Document:
-    """The alerts as a plain Prometheus takes them."""
+    """The chart's alerts as a rule file of Prometheus."""
     given = values or {}
     alerts = {**given.get("alerts", {}), "configMap": {"enabled": True}}
     made = only(rendered({**given, "alerts": alerts}), "ConfigMap", "s3sink-operator-alerts")
@@ -32,7 +32,7 @@ def promtool(*arguments: str) -> tuple[int, str]:
 
 
 def check(rules: Document, folder: Path) -> str:
-    """What promtool says to them; empty if nothing is wrong."""
+    """promtool's errors; empty if there are none."""
     file = folder / "rules.yaml"
     file.write_text(yaml.safe_dump(rules))
     code, said = promtool("check", "rules", "--lint=all", "--lint-fatal", str(file))
@@ -41,7 +41,7 @@ def check(rules: Document, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Trial:
-    """At this minute of these series exactly these alerts of one name fire."""
+    """At this minute of these series, exactly these alerts of one name fire."""
 
     name: str
     alert: str
@@ -51,7 +51,7 @@ class Trial:
 
 
 def try_out(rules: Document, folder: Path, trials: Iterable[Trial]) -> str:
-    """What differs from what is expected, with the names of the trials; empty if nothing does."""
+    """promtool's failures, with the names of the cases; empty if there are none."""
     (folder / "rules.yaml").write_text(yaml.safe_dump(rules))
     tests = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [_test(trial) for trial in trials]}
     (folder / "test.yaml").write_text(yaml.safe_dump(tests))

@@ -1,4 +1,4 @@
-"""JSON schemas for kubeconform out of what the API server says about itself."""
+"""JSON schemas for kubeconform, from the API server's OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from e2e.cluster.client import Client
+from tools.cluster.client import Client
 
 _NUMBERS_TOO = ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity")
 _ANYTHING = ("JSON", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrStringArray")
@@ -14,7 +14,7 @@ LOCATION = "{{ .ResourceKind }}{{ .KindSuffix }}.json"
 
 
 def write_schemas(api: Client, folder: Path) -> None:
-    """One file a kind, as kubeconform looks for them, and one with the definitions they refer to."""
+    """One file per kind, named as kubeconform expects, and one with the shared definitions."""
     found = {name: _strict(name, schema) for name, schema in api.get("/openapi/v2")["definitions"].items()}
     (folder / "all.json").write_text(json.dumps({"definitions": found}))
     for name, schema in found.items():
@@ -33,7 +33,7 @@ def _strict(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """No field but those that are known, at any depth."""
+    """Refuses unknown fields, at any depth."""
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["string", "integer"]}
     closed = dict(schema)

@@ -1,4 +1,4 @@
-"""An alert fires when it should, and not when all is well. promtool, Prometheus' own, is the judge."""
+"""Alerts fire when they should, and not when all is well, as promtool evaluates them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry
 
 from charts.generate import ROOT
 from s3sink_job.report.metrics import Metrics
-from s3sink_operator.health import Pulse, measure
 from s3sink_operator.metrics import Metrics as OperatorMetrics
+from s3sink_operator.process.watch_liveness import WatchLiveness
 from tests.charts.cases import CASES, Document
 from tests.charts.promtool import Series, Trial, check, groups, promtool, try_out
 
@@ -50,7 +50,7 @@ class Story:
     series: Series
     minute: int
     labels: dict[str, str] | None = None
-    """Of what fires; nothing does if there are none."""
+    """The series that fire; none if empty."""
 
 
 STORIES = (
@@ -203,10 +203,10 @@ def without_words(document: Document) -> Document:
 
 
 def exported() -> set[str]:
-    """Every name that is scraped, the parts of histograms included."""
+    """The names of all scraped series, including the parts of histograms."""
     registry = CollectorRegistry()
     OperatorMetrics(lambda: (), registry)
-    measure(Pulse((), 0.0), registry)
+    WatchLiveness((), 0.0).export(registry)
     names: set[str] = set()
     for family in (*registry.collect(), *Metrics().registry.collect()):
         endings = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])
@@ -215,12 +215,12 @@ def exported() -> set[str]:
 
 
 @pytest.mark.parametrize("case", ["alerts", "quick alerts", "no alert"])
-def test_prometheus_takes_the_rules(case: str, tmp_path: Path) -> None:
+def test_promtool_accepts_the_rules(case: str, tmp_path: Path) -> None:
     assert check(groups(CASES[case]), tmp_path) == ""
 
 
 def trials(*, silent: bool = False) -> Iterator[Trial]:
-    """Of all stories, or as if those that fire should not."""
+    """All stories; with `silent` only those that fire, as if they should not."""
     for story in STORIES:
         severity = {"severity": rules_of(rules())[story.alert]["labels"]["severity"]}
         expected = () if silent or story.labels is None else (story.labels | severity,)
@@ -232,13 +232,13 @@ def test_alerts_fire_when_they_should_and_only_then(tmp_path: Path) -> None:
     assert try_out(without_words(rules()), tmp_path, trials()) == ""
 
 
-def test_every_alert_is_seen_firing_and_not_firing() -> None:
+def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
     assert {story.alert for story in STORIES if story.labels} == set(rules_of(rules()))
     assert {story.alert for story in STORIES if not story.labels} == set(rules_of(rules()))
 
 
-def test_what_an_alert_says_can_be_read(tmp_path: Path) -> None:
-    """promtool shows what it got where it expected nothing."""
+def test_descriptions_of_alerts_are_filled_in(tmp_path: Path) -> None:
+    """promtool prints the alerts that it did not expect."""
     said = try_out(rules(), tmp_path, trials(silent=True))
     assert "error expanding template" not in said
     for story in (story for story in STORIES if story.labels):
@@ -247,7 +247,7 @@ def test_what_an_alert_says_can_be_read(tmp_path: Path) -> None:
         assert not [value for value in (story.labels or {}).values() if value not in words], story
 
 
-def test_an_alert_names_the_cause_of_a_sink_that_is_not_well(tmp_path: Path) -> None:
+def test_an_alert_names_the_cause_of_an_unhealthy_sink(tmp_path: Path) -> None:
     said = try_out(rules(), tmp_path, trials(silent=True))
     for story, cause in (
         ("S3SinkNotReady: nobody knows", "Degraded (NoReport)"),
@@ -258,28 +258,28 @@ def test_an_alert_names_the_cause_of_a_sink_that_is_not_well(tmp_path: Path) -> 
         assert cause in said.partition(story)[2].partition("Annotations:")[2].partition("\n")[0], story
 
 
-def test_only_metrics_that_exist_are_asked_for() -> None:
+def test_rules_use_only_metrics_that_exist() -> None:
     for name, rule in rules_of(rules()).items():
         used = set(re.findall(r"\bs3sink_\w+", rule["expr"]))
         assert used, name
         assert used <= exported(), name
 
 
-def test_the_page_that_an_alert_names_exists() -> None:
+def test_the_runbook_page_of_an_alert_exists() -> None:
     for name, rule in rules_of(rules()).items():
         page, _, anchor = rule["annotations"]["runbook"].partition("#")
         titles = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.M)
         assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}, name
-    told = rules_of(groups(CASES["quick alerts"]))["S3SinkNoFlush"]["annotations"]
-    assert told["runbook_url"] == "https://git.example.com/s3sink/docs/troubleshooting.md"
+    annotations = rules_of(groups(CASES["quick alerts"]))["S3SinkNoFlush"]["annotations"]
+    assert annotations["runbook_url"] == "https://git.example.com/s3sink/docs/troubleshooting.md"
 
 
-def test_every_alert_is_explained() -> None:
+def test_every_alert_is_documented() -> None:
     table = (ROOT / "docs" / "chart.md").read_text()
     assert re.findall(r"^\| `(S3Sink\w+)` \|", table, re.M) == list(rules_of(rules()))
 
 
-def test_thresholds_and_times_are_those_of_the_values() -> None:
+def test_thresholds_and_times_come_from_the_values() -> None:
     quick = rules_of(groups(CASES["quick alerts"]))
     assert {rule["for"] for rule in quick.values()} == {"7s"}
     assert {tuple(rule["labels"].items()) for rule in quick.values()} == {(("severity", "page"), ("team", "data"))}
@@ -289,7 +289,7 @@ def test_thresholds_and_times_are_those_of_the_values() -> None:
 
 
 def scrape_configuration() -> Document:
-    """That of the page."""
+    """The scrape configuration in docs/chart.md."""
     page = (ROOT / "docs" / "chart.md").read_text()
     block = re.search(r"^    scrape_configs:\n(?:    .*\n)+", page, re.M)
     assert block is not None
@@ -297,9 +297,9 @@ def scrape_configuration() -> Document:
     return loaded
 
 
-def test_prometheus_takes_the_scrape_configuration_of_the_page(tmp_path: Path) -> None:
+def test_promtool_accepts_the_documented_scrape_configuration(tmp_path: Path) -> None:
     given = scrape_configuration()
-    # Debian builds Prometheus without the discovery of pods: what is made of them is checked.
+    # Debian's Prometheus has no discovery of pods: everything else is checked.
     for job in given["scrape_configs"]:
         del job["kubernetes_sd_configs"]
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(given))

@@ -1,4 +1,4 @@
-"""Every panel asks Prometheus something it understands, about metrics that exist."""
+"""Every panel has a valid query, for metrics that exist."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from e2e.parts.helm import CHART
 from tests.charts.cases import CASES, only, rendered
 from tests.charts.promtool import check
 from tests.charts.test_alerts import exported
+from tools.parts.helm import CHART
 
 DASHBOARD = json.loads((CHART / "files" / "dashboard.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
@@ -34,24 +34,24 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
     assert check({"groups": [{"name": "panels", "rules": rules}]}, tmp_path) == ""
 
 
-def test_only_metrics_that_exist_are_asked_for() -> None:
+def test_panels_use_only_metrics_that_exist() -> None:
     for panel, expression in queries():
         used = set(re.findall(r"\bs3sink_\w+", expression))
         assert used, panel
         assert used <= exported(), panel
 
 
-def test_every_metric_has_a_panel_or_needs_none() -> None:
+def test_every_metric_has_a_panel_or_is_listed_without_one() -> None:
     shown = {name for _, expression in queries() for name in re.findall(r"\bs3sink_\w+", expression)}
     parts = {name for name in exported() if name.endswith(("_sum", "_count"))}
-    # How far a partition is committed says nothing by itself, nor does the number of requests at a time: what the store
-    # refuses shows. The other two the operator shows for every sink.
+    # A committed offset, or the number of concurrent requests, says little by itself. The operator has the other two
+    # for every sink.
     needless = {"s3sink_committed_offset", "s3sink_requests_at_a_time"}
     needless |= {"s3sink_last_flush_timestamp_seconds", "s3sink_oldest_unflushed_seconds"}
     assert exported() - shown - parts == needless
 
 
-def test_people_choose_namespace_and_sink() -> None:
+def test_namespace_and_sink_are_variables() -> None:
     variables = {variable["name"]: variable for variable in DASHBOARD["templating"]["list"]}
     assert list(variables) == ["datasource", "namespace", "sink"]
     for name in ("namespace", "sink"):
@@ -62,7 +62,7 @@ def test_people_choose_namespace_and_sink() -> None:
             assert 'namespace=~"$namespace", sink=~"$sink"' in expression, panel
 
 
-def test_panels_stand_side_by_side_under_their_rows() -> None:
+def test_panels_do_not_overlap() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
@@ -76,7 +76,7 @@ def test_panels_stand_side_by_side_under_their_rows() -> None:
     assert rows == expected
 
 
-def test_grafana_gets_the_file_itself() -> None:
+def test_the_config_map_holds_the_dashboard_unchanged() -> None:
     made: dict[str, Any] = only(rendered(CASES["a dashboard"]), "ConfigMap")
     assert json.loads(made["data"]["s3sink.json"]) == DASHBOARD
     assert made["metadata"]["labels"]["dashboards"] == "yes"

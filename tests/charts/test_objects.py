@@ -1,4 +1,4 @@
-"""Whatever the values say, a real API server takes what the chart makes of them."""
+"""A real API server accepts what the chart makes of any values."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.cluster import BareCluster, ClusterFailed
-from e2e.cluster.client import Client, Refused
-from e2e.parts.helm import NAMESPACE, template
-from e2e.parts.kubeconform import kubeconform_program
-from s3sink_operator.decide.pods import driver_pod, names_of
-from s3sink_operator.decide.situation import accept
+from charts.generate import IMAGE
+from s3sink_operator.decide.children.child_names import child_names
+from s3sink_operator.decide.children.pods import driver_pod
+from s3sink_operator.decide.validation import validate
 from tests.charts.cases import CASES, Document, only, rendered
 from tests.charts.schemas import LOCATION, write_schemas
-from tests.operator.facts import SETTINGS, resource
+from tests.operator.samples import SETTINGS, resource
+from tools.cluster import BareCluster, ClusterFailed
+from tools.cluster.client import Client, Refused
+from tools.parts.helm import NAMESPACE, template
+from tools.parts.kubeconform import kubeconform_program
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
 @pytest.fixture(scope="module")
 def server(cluster: BareCluster) -> Iterator[BareCluster]:
-    """With the namespaces that objects go to; the operator's own takes restricted pods only."""
+    """With the namespaces of the objects; the operator's own admits restricted pods only."""
     for name in (NAMESPACE, "shop", "billing"):
         cluster.kubectl("create", "namespace", name)
     cluster.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
@@ -42,14 +44,14 @@ def schemas(api: Client, server: BareCluster, tmp_path_factory: pytest.TempPathF
 
 
 def kubeconform(folder: Path, text: str) -> str:
-    """What it complains about."""
+    """kubeconform's errors."""
     command = [str(kubeconform_program()), "-strict", "-schema-location", f"{folder}/{LOCATION}"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_api_server_takes_every_object(server: BareCluster, case: str) -> None:
+def test_the_api_server_accepts_every_object(server: BareCluster, case: str) -> None:
     _make_account(server, case)
     server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=template(CASES[case]))
 
@@ -59,7 +61,7 @@ def test_every_object_fits_the_servers_own_schemas(schemas: Path, case: str) -> 
     assert kubeconform(schemas, template(CASES[case])) == ""
 
 
-def test_these_checks_would_find_a_mistake(server: BareCluster, schemas: Path) -> None:
+def test_these_checks_find_a_mistake(server: BareCluster, schemas: Path) -> None:
     wrong = template().replace("containerPort:", "port:")
     assert "additional properties 'port' not allowed" in kubeconform(schemas, wrong)
     with pytest.raises(ClusterFailed, match=r"unknown field \"spec\.template\.spec\.containers\[0\]\.ports\[0\]\.port"):
@@ -83,7 +85,7 @@ def test_its_pods_are_restricted(server: BareCluster, api: Client, case: str) ->
 
 
 def _make_account(server: BareCluster, case: str) -> None:
-    """That of the operator: no pod is taken without it, not even for a try."""
+    """The operator's ServiceAccount: without it no pod is admitted, not even in a dry run."""
     name = only(rendered(CASES[case]), "Deployment")["spec"]["template"]["spec"]["serviceAccountName"]
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     server.kubectl("--namespace", NAMESPACE, "apply", "-f", "-", stdin=yaml.safe_dump(account))
@@ -93,7 +95,7 @@ def kinds(documents: list[Document]) -> set[str]:
     return {document["kind"] for document in documents}
 
 
-def test_an_operator_for_some_namespaces_has_rights_in_these_alone() -> None:
+def test_an_operator_for_some_namespaces_has_no_rights_elsewhere() -> None:
     documents = rendered(CASES["namespaced"])
     assert not {"ClusterRole", "ClusterRoleBinding"} & kinds(documents)
     for kind in ("Role", "RoleBinding"):
@@ -103,7 +105,7 @@ def test_an_operator_for_some_namespaces_has_rights_in_these_alone() -> None:
         assert (subject["name"], subject["namespace"]) == ("s3sink-operator", NAMESPACE)
 
 
-def test_a_cluster_with_a_name_need_not_be_asked_for_its_uid() -> None:
+def test_with_a_cluster_id_the_operator_needs_no_right_on_namespaces() -> None:
     def resources(case: str) -> set[str]:
         rules = only(rendered(CASES[case]), "ClusterRole")["rules"]
         return {resource for rule in rules for resource in rule["resources"]}
@@ -111,7 +113,7 @@ def test_a_cluster_with_a_name_need_not_be_asked_for_its_uid() -> None:
     assert resources("default") - resources("named cluster") == {"namespaces"}
 
 
-def test_the_roles_for_people_are_not_added_to_everybodys() -> None:
+def test_the_roles_for_people_are_not_aggregated() -> None:
     documents = rendered(CASES["rights for people"])
     for name in ("s3sink-operator-view", "s3sink-operator-edit"):
         role = only(documents, "ClusterRole", name)
@@ -119,19 +121,19 @@ def test_the_roles_for_people_are_not_added_to_everybodys() -> None:
         assert {group for rule in role["rules"] for group in rule["apiGroups"]} == {"s3sink.dev"}
 
 
-def test_drivers_run_the_image_that_is_meant_for_them() -> None:
+def test_drivers_run_the_image_of_the_values() -> None:
     def images(case: str) -> tuple[str, str]:
         (container,) = only(rendered(CASES[case]), "Deployment")["spec"]["template"]["spec"]["containers"]
         return container["image"], next(e["value"] for e in container["env"] if e["name"] == "S3SINK_IMAGE")
 
-    assert images("default") == ("s3sink:0.2.0", "s3sink:0.2.0")
-    both = ("registry.example.com/data/s3sink:0.2.0-rc1", "registry.example.com/data/drivers:7")
+    assert images("default") == (IMAGE, IMAGE)
+    both = ("registry.example.com/data/s3sink:1-rc1", "registry.example.com/data/drivers:7")
     assert images("tag and registry") == both
     pinned = "s3sink@sha256:" + "0123456789abcdef" * 4
     assert images("digest") == (pinned, pinned)
 
 
-def test_only_the_namespaces_that_are_looked_after_are_scraped() -> None:
+def test_only_watched_namespaces_are_scraped() -> None:
     def where(case: str) -> Any:
         found = [d for d in rendered(CASES[case]) if d["metadata"]["name"].endswith("-drivers")]
         return found[0]["spec"]["namespaceSelector"]
@@ -140,10 +142,10 @@ def test_only_the_namespaces_that_are_looked_after_are_scraped() -> None:
     assert where("a service monitor") == {"any": True}
 
 
-def test_a_monitor_finds_the_drivers_that_the_operator_makes() -> None:
-    made, _ = accept(resource())
+def test_the_pod_monitor_selects_the_operators_drivers() -> None:
+    made, _ = validate(resource())
     assert made is not None
-    pod = driver_pod(made, SETTINGS, names_of(made))
+    pod = driver_pod(made, SETTINGS, child_names(made))
     ports = [port["name"] for container in pod["spec"]["containers"] for port in container["ports"]]
     documents = rendered(CASES["a service monitor"] | CASES["a network policy"])
     monitor = only(documents, "PodMonitor")["spec"]
@@ -153,7 +155,7 @@ def test_a_monitor_finds_the_drivers_that_the_operator_makes() -> None:
     assert drivers["to"][0]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
 
 
-def test_the_network_policy_says_who_talks_to_whom() -> None:
+def test_the_network_policy_allows_only_what_is_needed() -> None:
     wide = only(rendered(CASES["a network policy"]), "NetworkPolicy")["spec"]
     assert wide["ingress"] == [{"ports": [{"port": 8081, "protocol": "TCP"}]}]
     dns, server, drivers = wide["egress"]
@@ -169,7 +171,7 @@ def test_the_network_policy_says_who_talks_to_whom() -> None:
     assert narrow["egress"][3]["ports"][0]["port"] == 4317
 
 
-def test_a_test_pod_may_ask_where_others_may_not() -> None:
+def test_the_network_policy_allows_the_test_pod() -> None:
     values = CASES["a narrow network policy"] | {"helmTest": {"enabled": True}}
     documents = rendered(values)
     *_, allowed = only(documents, "NetworkPolicy")["spec"]["ingress"][0]["from"]
@@ -181,7 +183,7 @@ def test_templates_in_further_objects_are_filled_in() -> None:
     assert names == {"s3sink-operator-more", "s3sink-system-text"}
 
 
-def test_the_definition_stays_or_goes_as_it_is_told() -> None:
+def test_the_definition_is_kept_as_the_values_say() -> None:
     def annotations(case: str) -> Any:
         return only(rendered(CASES[case]), "CustomResourceDefinition")["metadata"].get("annotations")
 

@@ -1,4 +1,4 @@
-"""Installed, upgraded and uninstalled by Helm itself, on a real API server."""
+"""Helm installs, upgrades and uninstalls the chart on a real API server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.cluster.client import CRDS, NAMESPACES, Client, sinks
-from e2e.parts.helm import CHART, helm
-from e2e.parts.processes import PartFailed
-from e2e.standin import Operator
-from tests.operator.facts import SPEC
+from tests.operator.samples import SPEC
+from tools.cluster import BareCluster
+from tools.cluster.client import CRDS, NAMESPACES, Client, sinks
+from tools.operator_harness import Operator
+from tools.parts.helm import CHART, helm
+from tools.parts.processes import PartFailed
+from tools.polling import until
+from tools.product_version import product_version
 
 SYSTEM = "s3sink-release"
 DEFINITION = f"{CRDS}/s3sinks.s3sink.dev"
@@ -89,7 +90,7 @@ def older_chart(tmp_path: Path) -> Path:
     del definition["spec"]["versions"][0]["additionalPrinterColumns"][-1]
     file.write_text(yaml.safe_dump(definition, sort_keys=False))
     about = folder / "Chart.yaml"
-    about.write_text(about.read_text().replace("ersion: 0.2.0", "ersion: 0.0.9"))
+    about.write_text(about.read_text().replace(f"ersion: {product_version()}", "ersion: 0.0.9"))
     return folder
 
 
@@ -103,7 +104,7 @@ def test_an_upgrade_brings_the_new_definition_and_keeps_the_sinks(release: Relea
     assert release.api.get(sinks(SYSTEM, "orders")) == before
 
 
-def test_what_is_uninstalled_leaves_definition_and_sinks_and_can_come_back(release: Release) -> None:
+def test_an_uninstall_keeps_definition_and_sinks_for_the_next_install(release: Release) -> None:
     release.install()
     release.add_sink()
     uid = release.api.get(sinks(SYSTEM, "orders"))["metadata"]["uid"]
@@ -118,13 +119,13 @@ def test_what_is_uninstalled_leaves_definition_and_sinks_and_can_come_back(relea
     assert release.api.get(sinks(SYSTEM, "orders"))["metadata"]["uid"] == uid
 
 
-def test_a_definition_that_is_not_to_be_kept_goes(release: Release) -> None:
+def test_without_keep_the_definition_is_uninstalled(release: Release) -> None:
     release.install(values={"crds": {"keep": False}})
     release.helm("uninstall")
     until("the definition to go", lambda: not release.api.exists(DEFINITION), 30, 0.1)
 
 
-def test_a_definition_that_kubectl_made_is_taken_over_only_when_told_so(release: Release) -> None:
+def test_a_definition_of_kubectl_is_taken_over_only_on_request(release: Release) -> None:
     release.cluster.kubectl("apply", "-f", str(CHART / "files" / "s3sinks.s3sink.dev.yaml"))
     with pytest.raises(PartFailed, match="cannot be imported into the current release"):
         release.install()
@@ -154,8 +155,8 @@ def test_the_notes_name_the_next_steps(release: Release) -> None:
     assert "is not installed yet" not in notes
 
 
-def test_what_helm_test_runs_tells_a_good_install_from_a_bad_one(release: Release, tmp_path: Path) -> None:
-    """The operator runs here with the rights that the release gave it, and the check with the same."""
+def test_helm_test_fails_for_a_bad_install_only(release: Release, tmp_path: Path) -> None:
+    """The operator runs here with the rights of the release, and so does the check."""
     release.install()
     operator = Operator(release.cluster, tmp_path, system=SYSTEM)
 

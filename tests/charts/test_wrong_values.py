@@ -1,4 +1,4 @@
-"""A mistake in the values is refused by its name, before anything is installed."""
+"""A mistake in the values is refused with its name, before anything is installed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from charts.generate import values
-from e2e.parts.helm import CHART, helm, template
-from e2e.parts.processes import PartFailed
 from tests.charts.test_generated import put
+from tools.parts.helm import CHART, helm, template
+from tools.parts.processes import PartFailed
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -41,7 +41,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "words"), WRONG, ids=lambda part: part if isinstance(part, str) else "")
-def test_a_mistake_is_refused_by_its_name(given: dict[str, Any], words: str) -> None:
+def test_a_mistake_is_refused_with_its_name(given: dict[str, Any], words: str) -> None:
     with pytest.raises(PartFailed, match=words.replace(".", r"\.")):
         template(given)
 
@@ -60,12 +60,12 @@ def objects(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]
             yield from objects(inner, f"{path}.{name}")
 
 
-def test_no_section_takes_a_name_that_it_does_not_know() -> None:
+def test_every_section_refuses_unknown_names() -> None:
     assert [path for path, schema in objects(SCHEMA) if schema.get("additionalProperties") is not False] == []
 
 
-def test_it_can_be_part_of_another_chart(tmp_path: Path) -> None:
-    """Helm then hands over `global`, asked or not."""
+def test_the_chart_can_be_a_subchart(tmp_path: Path) -> None:
+    """Helm then always passes `global`."""
     shutil.copytree(CHART, tmp_path / "charts" / CHART.name)
     about = {"apiVersion": "v2", "name": "platform", "version": "1.0.0"}
     (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(about))

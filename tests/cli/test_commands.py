@@ -1,4 +1,4 @@
-"""The `s3sink` command as a person or a script meets it: words, exit codes, and never a secret."""
+"""The `s3sink` commands as people and scripts use them: output, exit codes, and no secret anywhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from e2e.parts.jars import connector_dir
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import S3Server
+from tools.parts.jars import connector_dir
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import S3Server
 
 TEN_MISTAKES = {
     "apiVersion": "s3sink.dev/v1alpha1",
@@ -60,7 +61,7 @@ def s3sink(tmp_path: Path) -> Command:
 
 
 def documents(kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A sink on the secured listener, and its Secret, as one would give them to kubectl."""
+    """A sink on the secured listener, and its Secrets, as for kubectl."""
     secure = kafka.secure
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     sink = {
@@ -120,19 +121,19 @@ def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
     )
 
     checked = s3sink("check", file)
-    assert checked.returncode == 0, checked.stderr
+    assert (checked.returncode, checked.stderr) == (0, "")
     assert {line.split()[0] for line in checked.stdout.splitlines()} == {"ok"}
     assert f"{topic_name} has 2 partitions and 500 offsets" in checked.stdout
 
     status = s3sink.folder / "status.json"
     run = s3sink("run", file, "--once", "--status-file", str(status))
     assert run.returncode == 0, run.stderr
-    logged = [json.loads(line) for line in run.stderr.splitlines() if line.startswith("{")]
+    logged = [json.loads(line) for line in run.stderr.splitlines()]
     assert any(entry["message"] == "flushed" and entry["records"] == 500 for entry in logged)
     assert json.loads(status.read_text())["phase"] == "Completed"
 
     proof = s3sink("verify", file, "--json")
-    assert proof.returncode == 0, proof.stderr
+    assert (proof.returncode, proof.stderr) == (0, "")
     found = json.loads(proof.stdout)
     assert {k: found[k] for k in ("records", "missing", "duplicates", "gaps")} == {
         "records": 500,
@@ -155,10 +156,8 @@ def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
 
 
 @pytest.mark.slow
-def test_gc_reads_the_patterns_of_routes_as_java_does(
-    s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str
-) -> None:
-    """Python's regular expressions know neither classes of letters nor quoted text."""
+def test_gc_matches_route_patterns_as_java_does(s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str) -> None:
+    """Python's regular expressions have neither letter classes nor quoted text."""
     sink, secrets = documents(kafka, s3, bucket, "shop.logs")
     sink["spec"]["source"]["topics"] = ["shop.logs", "shop-logs", "orders"]
     sink["spec"]["routes"] = [
@@ -195,7 +194,7 @@ def test_plan_prints_what_would_be_written_and_no_secret(
 
 
 @pytest.mark.slow
-def test_check_says_line_by_line_what_is_wrong(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
+def test_check_prints_one_line_for_each_failure(s3sink: Command, kafka: KafkaBroker, s3: S3Server) -> None:
     sink, secrets = documents(kafka, s3, "no-such-bucket", "no-such-topic")
     folder = mounted(s3sink, secrets)
     done = s3sink("check", s3sink.write(sink), "--secrets", str(folder))
@@ -208,6 +207,13 @@ def test_check_says_line_by_line_what_is_wrong(s3sink: Command, kafka: KafkaBrok
     planned = s3sink("plan", s3sink.write(sink), "--secrets", str(folder))
     assert planned.returncode == 2
     assert planned.stderr.startswith("BucketMissing: ")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "s3sink_job", "--version"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == f"s3sink {version('s3sink')}"
 
 
 def test_a_manifest_with_ten_mistakes_names_them_all_at_once(s3sink: Command) -> None:
@@ -231,7 +237,7 @@ def test_a_manifest_with_ten_mistakes_names_them_all_at_once(s3sink: Command) ->
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_is_not_there_or_not_yaml_is_named(s3sink: Command) -> None:
+def test_a_missing_or_broken_file_is_named_in_the_error(s3sink: Command) -> None:
     missing = s3sink("run", s3sink.folder / ("deep-" * 20) / "absent.yaml")
     assert missing.returncode == 2
     assert "deep-/absent.yaml" in missing.stderr
@@ -243,7 +249,7 @@ def test_a_file_that_is_not_there_or_not_yaml_is_named(s3sink: Command) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_secrets_that_a_killed_run_left_behind_are_removed_by_the_next(
+def test_secrets_left_by_a_killed_run_are_removed_by_the_next_one(
     s3sink: Command, kafka: KafkaBroker, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(s3sink.folder))
@@ -267,7 +273,7 @@ def test_a_stopped_sink_has_nothing_to_do(s3sink: Command, kafka: KafkaBroker, s
 
 
 @pytest.mark.parametrize("listen", ["8080", ":8080", "127.0.0.1:http"])
-def test_an_address_that_is_none_is_refused_before_anything_starts(
+def test_an_invalid_listen_address_is_refused_before_anything_starts(
     s3sink: Command, kafka: KafkaBroker, s3: S3Server, listen: str
 ) -> None:
     sink, _ = documents(kafka, s3, "bucket", "topic")
@@ -276,9 +282,9 @@ def test_an_address_that_is_none_is_refused_before_anything_starts(
     assert "host:port" in done.stderr
 
 
-def test_java_need_not_wait_until_all_is_imported() -> None:
-    """What `run` imports before it starts Spark is a small part of what it imports in all."""
-    look = "import sys, s3sink_job.cli.app, s3sink_job.cli.early; print(*sys.modules)"
+def test_spark_starts_before_the_driver_is_imported() -> None:
+    """`run` imports little before it starts Spark."""
+    look = "import sys, s3sink_job.cli.app, s3sink_job.cli.early_start; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout.split()
-    assert "s3sink_job.engine.session" in loaded
-    assert not {"s3sink_job.engine.driver", "s3sink_job.engine.write", "duckdb", "pandas"} & set(loaded)
+    assert "s3sink_job.spark.session" in loaded
+    assert not {"s3sink_job.driver.driver", "s3sink_job.task.slice_writer", "duckdb", "pandas"} & set(loaded)

@@ -17,9 +17,9 @@ import trustme
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import S3Server
 from tests.cli.test_commands import Command, s3sink
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import S3Server
 
 __all__ = ["s3sink"]
 PACKAGE = "org.apache.kafka.common.security.oauthbearer"
@@ -32,7 +32,7 @@ def encoded(content: bytes) -> str:
 
 
 class Issuer:
-    """Gives tokens to one client, by https."""
+    """Issues tokens to one client, over https."""
 
     def __init__(self, folder: Path) -> None:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -112,7 +112,7 @@ def brokers(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> Iterator[KafkaBr
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_tokens_are_fetched_from_the_address_that_the_sink_names(
+def test_oauth_tokens_are_fetched_from_the_configured_url(
     s3sink: Command, brokers: KafkaBroker, issuer: Issuer, s3: S3Server, bucket: str, topic_name: str
 ) -> None:
     brokers.create_topic(topic_name)

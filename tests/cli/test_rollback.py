@@ -1,4 +1,4 @@
-"""`helm rollback` for one sink: the frozen release takes over what today's wrote, with a real broker and S3 server."""
+"""A rollback of one sink: the frozen release takes over from today's, with a real broker and S3 server."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.parts.commands import Commands
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.processes import PartFailed
-from e2e.parts.s3 import S3Server
-from e2e.released import published
+from tools.parts.cli_process import CliProcess
+from tools.parts.kafka import KafkaBroker
+from tools.parts.processes import PartFailed
+from tools.parts.s3 import S3Server
+from tools.releases import frozen_releases
 
 STATE = ".s3sink/default/rolled/state.json"
 
 
 def manifest(kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str) -> list[dict[str, Any]]:
-    """Of Parquet, the default, whose columns the state knows."""
+    """With Parquet, the default, whose schema is in the state."""
     keys = {"AWS_ACCESS_KEY_ID": s3.access_key, "AWS_SECRET_ACCESS_KEY": s3.secret_key}
     spec = {
         "source": {"bootstrapServers": kafka.bootstrap, "topics": [topic]},
@@ -37,16 +37,16 @@ def manifest(kafka: KafkaBroker, s3: S3Server, bucket: str, topic: str) -> list[
 
 
 @pytest.fixture
-def older(tmp_path: Path) -> Iterator[Commands]:
-    (tree,) = (release.tree for release in published() if release.version == "0.1.0")
+def older(tmp_path: Path) -> Iterator[CliProcess]:
+    (tree,) = (release.tree for release in frozen_releases() if release.version == "0.1.0")
     with tarfile.open(tree) as archive:
         archive.extractall(tmp_path / "0.1.0", filter="data")
-    with Commands(tmp_path / "log", PYTHONPATH=str(tmp_path / "0.1.0" / "sinkjob")) as running:
+    with CliProcess(tmp_path / "log", PYTHONPATH=str(tmp_path / "0.1.0" / "sinkjob")) as running:
         yield running
 
 
 def lose_what_was_committed(s3: S3Server, bucket: str, topic: str) -> None:
-    """As if the driver had ended between commit and publishing, and a lifecycle rule had aborted the upload then."""
+    """As if the driver had died between commit and publishing, and a lifecycle rule had then aborted the upload."""
     client = s3.client()
     state = json.loads(client.get_object(Bucket=bucket, Key=STATE)["Body"].read())
     client.put_object(Bucket=bucket, Key=STATE, Body=json.dumps({**state, "publishing": state["last"]}).encode())
@@ -56,8 +56,14 @@ def lose_what_was_committed(s3: S3Server, bucket: str, topic: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_rolled_back_sink_repairs_goes_on_and_verifies_what_todays_release_wrote(
-    s3sink: Commands, older: Commands, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str, tmp_path: Path
+def test_a_rolled_back_sink_repairs_resumes_and_verifies(
+    s3sink: CliProcess,
+    older: CliProcess,
+    kafka: KafkaBroker,
+    s3: S3Server,
+    bucket: str,
+    topic_name: str,
+    tmp_path: Path,
 ) -> None:
     kafka.create_topic(topic_name)
     kafka.produce(topic_name, [(None, b'{"n": %d}' % n, None, None) for n in range(300)], 0)
@@ -77,8 +83,14 @@ def test_a_rolled_back_sink_repairs_goes_on_and_verifies_what_todays_release_wro
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_sink_that_was_reset_is_left_alone_by_a_release_that_would_forget_it(
-    s3sink: Commands, older: Commands, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str, tmp_path: Path
+def test_an_older_release_refuses_a_sink_that_was_reset(
+    s3sink: CliProcess,
+    older: CliProcess,
+    kafka: KafkaBroker,
+    s3: S3Server,
+    bucket: str,
+    topic_name: str,
+    tmp_path: Path,
 ) -> None:
     kafka.create_topic(topic_name)
     kafka.produce(topic_name, [(None, b'{"n": 1}', None, None)], 0)

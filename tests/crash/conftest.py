@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from e2e.parts.commands import Commands
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.proxy import FaultProxy
-from e2e.parts.s3 import S3Server
 from tests.crash.harness import Sink
+from tools.parts.cli_process import CliProcess
+from tools.parts.kafka import KafkaBroker
+from tools.parts.proxy import FaultProxy
+from tools.parts.s3 import S3Server
 
 MakeSink = Callable[..., Sink]
 
@@ -20,7 +20,7 @@ def make_sink(
     kafka: KafkaBroker,
     s3: S3Server,
     proxy: FaultProxy,
-    s3sink: Commands,
+    s3sink: CliProcess,
     bucket: str,
     topic_name: str,
     tmp_path: Path,

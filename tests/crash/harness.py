@@ -1,7 +1,7 @@
-"""One sink between a real broker and a real store, with a proxy that sees every step of the protocol.
+"""One sink with a real broker and a real store, behind a proxy that sees every step of the protocol.
 
-No step needs a hook in the product: each one is a request to the store, and the proxy can hold that request
-while a test kills, freezes or outpaces the driver that sent it.
+No step needs a hook in the product: each step is a request to the store, and the proxy can hold it while a test kills,
+freezes or replaces the driver.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 
 import yaml
 
-from e2e.parts.commands import Commands
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.proxy import Call, FaultProxy, Predicate, Refuse, Request, request_is
-from e2e.parts.s3 import S3Server
 from tests.crash.processes import PATIENCE, SinkProcess
-from tests.crash.reader import Onlooker, ids, in_kafka, places
+from tests.crash.reader import IndependentReader, ids, in_kafka, places
+from tools.parts.cli_process import CliProcess
+from tools.parts.kafka import KafkaBroker
+from tools.parts.proxy import Call, FaultProxy, Predicate, Refuse, Request, request_is
+from tools.parts.s3 import S3Server
 
 PREFIX = "raw"
 CREATE = request_is("POST", f"/{PREFIX}/", r"\buploads\b")
@@ -35,11 +35,11 @@ READ_BACK = request_is("GET", r"/state\.json$")
 COMPLETE = request_is("POST", f"/{PREFIX}/", r"\buploadId=")
 
 ALL_FORMATS = "S3SINK_ALL_FORMATS"
-"""Environment: every crash test with every kind of format. It doubles the longest part of the tests."""
+"""Environment: run every crash test with every kind of format, which takes twice as long."""
 
 
 def in_formats(usual: str) -> list[str]:
-    """Lines are streamed, columns are spilled and have a schema to commit: each kind has its share of the tests."""
+    """Lines are streamed; columns are spilled and have a schema to commit. Each kind has its share of the tests."""
     return ["Json", "Parquet"] if os.environ.get(ALL_FORMATS) else [usual]
 
 
@@ -49,7 +49,7 @@ PARTITIONS = 2
 PER_OBJECT = 50
 _OBJECTS = 3
 BATCH = PARTITIONS * _OBJECTS * PER_OBJECT
-"""Records in one go: three objects in each partition, when they are flushed together."""
+"""Records per batch: three objects per partition, if they are flushed together."""
 BATCH_OBJECTS = PARTITIONS * _OBJECTS
 
 
@@ -58,12 +58,12 @@ class Sink:
     kafka: KafkaBroker
     s3: S3Server
     proxy: FaultProxy
-    s3sink: Commands
+    s3sink: CliProcess
     bucket: str
     topic: str
     folder: Path
     meta: bool = True
-    """Rows carry partition and offset; otherwise they are the plain values."""
+    """Whether rows have partition and offset, or the plain values only."""
     format: str = "Json"
     spec: dict[str, Any] = field(default_factory=dict)
     started: list[SinkProcess] = field(default_factory=list)
@@ -74,11 +74,11 @@ class Sink:
     def __post_init__(self) -> None:
         self.kafka.create_topic(self.topic, partitions=PARTITIONS)
         self.client = self.s3.client()
-        self.looker = Onlooker(self.client, self.bucket, f"{PREFIX}/")
+        self.reader = IndependentReader(self.client, self.bucket, f"{PREFIX}/")
         self.change()
 
     def change(self, **spec: Any) -> None:
-        """Of the manifest; drivers that start from then on have it."""
+        """A part of the manifest, for drivers that start later."""
         self.spec |= spec
         self.manifest.write_text(yaml.safe_dump_all(self._documents()))
 
@@ -103,7 +103,7 @@ class Sink:
                 "columns": {"meta": "Kafka" if self.meta else "None"},
             },
             "flush": {"records": PER_OBJECT, "interval": "1s"},
-            # Short waits: what is tried again should be tried again within the test.
+            # Short waits: retries should come within the test.
             "errors": {
                 "requestRetries": {"max": 3, "backoff": "20ms"},
                 "retries": {"max": 20, "backoff": "200ms", "maxBackoff": "1s"},
@@ -116,7 +116,7 @@ class Sink:
         return [{**api, "spec": spec}, secret]
 
     def produce(self, count: int = BATCH) -> None:
-        """Writes records with ids that no other record has, the same number to each partition."""
+        """Writes records with new ids, the same number to each partition."""
         for partition in range(PARTITIONS):
             values = [json.dumps({"id": next(self._ids), "text": "x" * 50}) for _ in range(count // PARTITIONS)]
             self.kafka.produce(self.topic, [(b"key", v.encode(), None, None) for v in values], partition)
@@ -136,12 +136,12 @@ class Sink:
             process.kill()
 
     def drain(self) -> None:
-        """A new driver takes everything there is, and ends."""
+        """A new driver copies everything, and ends."""
         process = self.start("--once")
         assert process.wait() == 0, process.tail()
 
     def state(self) -> dict[str, Any]:
-        """The raw state document, {} before there is one."""
+        """The raw state document; {} before the first."""
         try:
             body = self.client.get_object(Bucket=self.bucket, Key=STATE)["Body"].read()
         except self.client.exceptions.NoSuchKey:
@@ -150,7 +150,7 @@ class Sink:
         return document
 
     def is_level(self) -> bool:
-        """All that Kafka has is committed, published and noted."""
+        """Waits until all records in Kafka are committed, published and marked as published."""
         state = self.state()
         if not state.get("topics") or state["publishing"]:
             return False
@@ -158,28 +158,28 @@ class Sink:
         return [at["offset"] for at in partitions] == [self.end] * PARTITIONS
 
     def settle(self, process: SinkProcess) -> None:
-        process.until(self.is_level, "everything to be flushed and noted")
+        process.until(self.is_level, "everything to be flushed and marked as published")
 
     def check_nothing_twice(self) -> None:
-        """At any time: every row is of a record in Kafka, no record has two rows, no object ever changes."""
+        """True at any time: every row is a record in Kafka, no record has two rows, no object changes."""
         there, wanted = self._compare()
         assert not there - wanted, f"twice or never produced: {sorted((there - wanted).items())[:10]}"
 
     def check_exactly_once(self, start: int = 0) -> None:
-        """At the end, all of it, from the given offset of each partition on."""
+        """True at the end: every record is there, from the given offset of each partition on."""
         there, wanted = self._compare(start)
         assert not there - wanted, f"twice or never produced: {sorted((there - wanted).items())[:10]}"
         assert not wanted - there, f"missing: {sorted((wanted - there).items())[:10]}"
 
     def _compare(self, start: int = 0) -> tuple[Counter[Any], Counter[Any]]:
-        lines = self.looker.lines()
+        lines = self.reader.lines()
         records = {at: value for at, value in in_kafka(self.kafka.bootstrap, self.topic).items() if at[1] >= start}
         if self.meta:
             return places(lines), Counter((at, json.loads(value)["id"]) for at, value in records.items())
         return ids(lines), ids(records.values())
 
     def prove(self, start: int = 0) -> None:
-        """The end of every scenario: the independent reader and `s3sink verify` both find each record once."""
+        """Ends every test: the independent reader and `s3sink verify` both find each record once."""
         self.check_exactly_once(start)
         report = json.loads(self.s3sink("verify", "-f", str(self.manifest), "--json"))
         records = len([at for at in in_kafka(self.kafka.bootstrap, self.topic) if at[1] >= start])
@@ -187,13 +187,13 @@ class Sink:
         assert {key: report[key] for key in expected} == expected, report
 
     def produce_at_once(self, process: SinkProcess, count: int = BATCH) -> None:
-        """The driver is frozen meanwhile, so that it sees all of it in one look, and flushes it in one flush."""
+        """Produces while the driver is frozen, so that it finds all records at once, and writes one flush."""
         process.pause()
         self.produce(count)
         process.resume()
 
     def crash(self, step: Predicate, *, arrives: bool = False, skip: int = 0, whole: bool = True) -> SinkProcess:
-        """Starts a driver and kills it at a request, before that arrives or between its effect and its answer."""
+        """Starts a driver and kills it at a request: before its effect, or between effect and answer."""
         process = self.start()
 
         def die(_: Request) -> None:
@@ -212,7 +212,7 @@ class Sink:
 
     @contextmanager
     def frozen(self, process: SinkProcess, step: Predicate, *, skip: int = 0) -> Iterator[None]:
-        """Freezes a running driver at a request, which stays on its way; both go on when the block is left."""
+        """Freezes a running driver at a request, which is held; both go on when the block ends."""
         held, release = threading.Event(), threading.Event()
 
         def hold(_: Request) -> None:

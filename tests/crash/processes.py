@@ -1,4 +1,4 @@
-"""A real `s3sink` process and everything it starts: to be watched, killed and frozen, whole or in part."""
+"""A real `s3sink` process and its children: to watch, kill and freeze, all or in part."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.parts.jars import connector_dir
-from e2e.parts.processes import Process
+from tools.parts.jars import connector_dir
+from tools.parts.processes import Process
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
@@ -33,8 +33,8 @@ class Member:
 
 
 def session(leader: int) -> list[Member]:
-    """The living processes that a session leader started, however deep; Spark's Python daemon leaves the group,
-    but nothing leaves the session."""
+    """All living descendants of a session leader. Spark's Python daemon leaves the process group, but nothing leaves
+    the session."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -61,7 +61,7 @@ class SinkProcess(Process):
             raise AssertionError(f"s3sink still runs after {timeout:.0f} s:\n{self.tail()}") from None
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """What it logged so far; the lines that Java writes are left out."""
+        """Its log so far, without lines that are not JSON."""
         for line in self.log.read_text().splitlines():
             if line.startswith("{"):
                 with suppress(ValueError):
@@ -94,7 +94,7 @@ class SinkProcess(Process):
         self._child.wait()
 
     def kill_driver(self) -> None:
-        """`kill -9` for the driver alone: its JVM and workers live on until they notice."""
+        """`kill -9` for the driver only: its JVM and workers go on for a moment."""
         os.kill(self.pid, signal.SIGKILL)
 
     def pause(self) -> None:
@@ -106,14 +106,14 @@ class SinkProcess(Process):
                 os.kill(member.pid, signal.SIGCONT)
 
     def interrupt(self) -> None:
-        """What Ctrl-C in a terminal does."""
+        """Like Ctrl-C in a terminal."""
         os.killpg(self.pid, signal.SIGINT)
 
     def terminate(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
 
     def _signal(self, number: signal.Signals, done: Callable[[Member], bool]) -> None:
-        """Again until all are done: one may have started another in between."""
+        """Repeats until all are stopped: one may have started another meanwhile."""
         while left := [m for m in session(self.pid) if not done(m)]:
             for member in left:
                 with suppress(ProcessLookupError):
@@ -129,13 +129,13 @@ def kill(members: list[Member]) -> None:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """What is killed cannot tidy up: its temporary files lie in a folder that pytest removes."""
+    """A killed process leaves temporary files: they go to a folder that pytest removes."""
     scratch.mkdir()
     return {
         "TMPDIR": str(scratch),
         "SPARK_LOCAL_DIRS": str(scratch),
         "PYTHONPATH": str(ROOT / "sinkjob"),
         "S3SINK_JARS": str(connector_dir()),
-        # Short lives: compiling less thoroughly halves what a start costs.
+        # For a short life, less compilation halves the cost of a start.
         "JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 -Xshare:auto -Djava.io.tmpdir={scratch}",
     }

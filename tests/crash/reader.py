@@ -1,4 +1,4 @@
-"""What is in Kafka and what is in the bucket, read without a line of the product's code."""
+"""Reads Kafka and the bucket without any of the product's code."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def in_kafka(bootstrap: str, topic: str) -> dict[Place, str]:
 
 
 @dataclass
-class Onlooker:
-    """Reads a sink's objects again and again, and remembers them: none may ever change or go."""
+class IndependentReader:
+    """Reads a sink's objects repeatedly, and checks that none changes or disappears."""
 
     client: S3Client
     bucket: str
@@ -76,17 +76,17 @@ class Onlooker:
     def _read(self, key: str) -> list[str]:
         body = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         if key.endswith(".parquet"):
-            # As JSON, so that all checks read rows in one way.
+            # As JSON, so that all checks read rows the same way.
             return [json.dumps(row, default=str) for row in pq.read_table(io.BytesIO(body)).to_pylist()]
         return gzip.decompress(body).decode().splitlines()
 
 
 def places(lines: Iterable[str]) -> Counter[tuple[Place, int]]:
-    """Partition, offset and id of rows that carry Kafka's columns."""
+    """Partition, offset and id of rows with Kafka's columns."""
     rows = map(json.loads, lines)
     return Counter(((row["_partition"], row["_offset"]), row["id"]) for row in rows)
 
 
 def ids(lines: Iterable[str]) -> Counter[int]:
-    """The ids of rows that are nothing but the record's value."""
+    """The ids of rows that are the record's value only."""
     return Counter(json.loads(line)["id"] for line in lines)

@@ -1,10 +1,9 @@
-"""`kill -9` at every step of the protocol. Each restart goes on from where the last driver died, to die later."""
+"""`kill -9` at every step of the protocol. Each driver resumes where the one before died, and dies at a later step."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.parts.proxy import Refuse
 from tests.crash.conftest import MakeSink
 from tests.crash.harness import (
     BATCH,
@@ -18,6 +17,7 @@ from tests.crash.harness import (
     SWAP,
     in_formats,
 )
+from tools.parts.proxy import Refuse
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -28,12 +28,12 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink,
     sink.produce()
     start = BATCH // PARTITIONS
 
-    # The first swap takes the sink over, the second is first contact: from here on `Latest` is an offset.
+    # The first swap takes over the sink, the second stores the starting offsets: now `Latest` is an offset.
     sink.crash(SWAP, skip=1, arrives=True)
     sink.produce()
 
     sink.crash(CREATE)
-    assert sink.looker.lines() == []
+    assert sink.reader.lines() == []
     sink.produce()
 
     sink.crash(PART, skip=BATCH_OBJECTS // 2, whole=False)
@@ -42,20 +42,20 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink,
     sink.crash(MANIFEST)
     sink.crash(SWAP, skip=1)
     assert sink.state()["flush"] == 0
-    assert sink.looker.lines() == []
+    assert sink.reader.lines() == []
 
     sink.crash(SWAP, skip=1, arrives=True)
     assert sink.state()["publishing"]
-    assert sink.looker.lines() == []
+    assert sink.reader.lines() == []
 
     # The next driver finds a committed flush and publishes it: no Spark job is needed for that.
     others = sink.proxy.on(COMPLETE, Refuse(), skip=2)
     sink.crash(COMPLETE, skip=1, arrives=True)
     sink.proxy.remove(others)
-    assert 0 < len(sink.looker.lines()) <= 2 * PER_OBJECT
-    # All is published, and that is not noted yet.
+    assert 0 < len(sink.reader.lines()) <= 2 * PER_OBJECT
+    # All is published, but not marked as published.
     sink.crash(SWAP, skip=1)
-    assert len(sink.looker.lines()) > 2 * PER_OBJECT
+    assert len(sink.reader.lines()) > 2 * PER_OBJECT
     assert sink.state()["publishing"]
 
     sink.produce()
@@ -66,19 +66,17 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink,
 
 
 @pytest.mark.parametrize("format", in_formats("Json"))
-def test_a_driver_killed_around_a_reset_has_carried_it_out_or_not_and_never_twice(
-    make_sink: MakeSink, format: str
-) -> None:
+def test_a_driver_killed_during_a_reset_never_resets_twice(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format)
     sink.produce()
     sink.crash(COMPLETE)
     assert sink.state()["publishing"]
     sink.change(reset={"nonce": "again", "to": {"position": "Latest"}})
 
-    # What was committed is published first: its upload is completed, and that is noted before the reset.
+    # The committed flush is published, and marked so, before the reset.
     sink.crash(SWAP, skip=1)
     assert (sink.state()["resets"], bool(sink.state()["publishing"])) == ([], True)
-    assert len(sink.looker.lines()) == BATCH
+    assert len(sink.reader.lines()) == BATCH
 
     sink.crash(SWAP, skip=2)
     assert (sink.state()["resets"], sink.state()["publishing"]) == ([], None)

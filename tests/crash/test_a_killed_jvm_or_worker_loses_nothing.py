@@ -1,21 +1,19 @@
-"""A driver is three kinds of processes. Here one of the others dies: Spark's JVM, or a Python worker."""
+"""Besides the driver there are Spark's JVM and Python workers: here one of those dies."""
 
 from __future__ import annotations
 
 import pytest
 
-from e2e.parts.proxy import Call, Refuse, Request
 from tests.crash.conftest import MakeSink
 from tests.crash.harness import BATCH, COMPLETE, PART, PER_OBJECT, in_formats
 from tests.crash.processes import Member, kill
+from tools.parts.proxy import Call, Refuse, Request
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("format", in_formats("Parquet"))
-def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_reason(
-    make_sink: MakeSink, format: str
-) -> None:
+def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format, meta=False)
     sink.produce()
     first = sink.start()
@@ -29,7 +27,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_rea
     sink.settle(first)
     assert victims
     assert not {v.pid for v in victims} & {w.pid for w in first.workers}
-    assert sink.state()["flush"] == 1, "Spark should have repeated the task alone"
+    assert sink.state()["flush"] == 1, "Spark should have retried only the task"
     sink.check_exactly_once()
 
     writing = sink.proxy.on(PART, Call(before=lambda _: kill(first.java), then=Refuse()), times=1, skip=2)
@@ -38,15 +36,15 @@ def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver_with_a_rea
     assert writing.hits == 1
     assert first.logged("the Spark JVM is gone"), first.tail()
     sink.check_nothing_twice()
-    assert len(sink.looker.lines()) == BATCH
+    assert len(sink.reader.lines()) == BATCH
 
     second = sink.start()
-    # The swap is done and publishing needs no JVM; what comes after it does.
+    # The swap is done, and publishing needs no JVM; the next step does.
     sink.proxy.on(COMPLETE, Call(before=lambda _: kill(second.java)), times=1, skip=1)
     assert second.wait() == 1, second.tail()
     assert second.logged("the Spark JVM is gone"), second.tail()
     sink.check_nothing_twice()
-    assert len(sink.looker.lines()) > BATCH
+    assert len(sink.reader.lines()) > BATCH
 
     sink.produce(2 * PER_OBJECT)
     sink.drain()

@@ -1,6 +1,6 @@
-"""What a driver that nobody kills does by itself: rides out a bad store, costs nothing at rest, ends when asked.
+"""A driver that is not killed: it survives faults of the store, costs nothing when idle, and ends on a signal.
 
-The tests share one sink, and one driver as long as it lives: a start costs more than all the rest.
+The tests share one sink, and one driver while it lives: a start takes longer than all the rest.
 """
 
 from __future__ import annotations
@@ -14,10 +14,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from e2e.parts.commands import Commands
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.proxy import Call, DropResponse, FaultProxy, Late, Logged, Refuse, Request, Status
-from e2e.parts.s3 import S3Server
 from tests.crash.harness import (
     BATCH_OBJECTS,
     COMPLETE,
@@ -32,6 +28,10 @@ from tests.crash.harness import (
     in_formats,
 )
 from tests.crash.processes import SinkProcess
+from tools.parts.cli_process import CliProcess
+from tools.parts.kafka import KafkaBroker
+from tools.parts.proxy import Call, DropResponse, FaultProxy, Late, Logged, Refuse, Request, Status
+from tools.parts.s3 import S3Server
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
@@ -42,7 +42,7 @@ class Steady:
     _driver: SinkProcess | None = None
 
     def driver(self, *arguments: str) -> SinkProcess:
-        """The one that runs, or a new one, with nothing left to do."""
+        """The running driver, or a new one, with nothing left to do."""
         self.sink.proxy.clear()
         if self._driver is None or not self._driver.alive:
             self._driver = self.sink.start(*arguments)
@@ -55,7 +55,7 @@ def steady(
     request: pytest.FixtureRequest,
     kafka: KafkaBroker,
     s3: S3Server,
-    s3sink: Commands,
+    s3sink: CliProcess,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Steady]:
     folder = tmp_path_factory.mktemp("steady")
@@ -71,7 +71,7 @@ STEPS = {"create": CREATE, "part": PART, "manifest": MANIFEST, "swap": SWAP, "co
 
 
 def steps(requests: list[Logged]) -> Counter[str]:
-    """Requests by the step of the protocol that they are; any other one by its method and path."""
+    """Requests by their step of the protocol; others by method and path."""
     named = []
     for r in requests:
         request = Request(r.method, r.path, r.query, {})
@@ -86,7 +86,7 @@ def flush_count(driver: SinkProcess) -> int:
     return int(float(found[0]))
 
 
-def test_an_idle_driver_asks_the_store_nothing_and_runs_no_job(steady: Steady) -> None:
+def test_an_idle_driver_sends_no_request_and_runs_no_job(steady: Steady) -> None:
     driver = steady.driver()
     before, flushes = {w.pid: w.ticks for w in driver.workers}, flush_count(driver)
     assert before
@@ -94,11 +94,11 @@ def test_an_idle_driver_asks_the_store_nothing_and_runs_no_job(steady: Steady) -
     time.sleep(5)
     assert steady.sink.proxy.requests == []
     assert flush_count(driver) == flushes
-    # Every job of ours runs in a Python worker: those at rest used no processor time at all.
+    # Every job runs in a Python worker: idle workers used no CPU time.
     assert all(w.ticks - before[w.pid] <= 1 for w in driver.workers)
 
 
-def test_a_flush_costs_three_requests_an_object_and_two_more_and_a_note(steady: Steady) -> None:
+def test_a_flush_sends_three_requests_per_object_and_three_more(steady: Steady) -> None:
     driver = steady.driver()
     steady.sink.produce_at_once(driver)
     steady.sink.settle(driver)
@@ -108,10 +108,10 @@ def test_a_flush_costs_three_requests_an_object_and_two_more_and_a_note(steady: 
     assert steps(steady.sink.proxy.requests) == wanted
 
 
-def test_under_load_too_each_flush_is_noted_as_published_at_once(steady: Steady) -> None:
-    """Readers may delete what they have loaded: the next flush's swap would come too late."""
+def test_under_load_each_flush_is_marked_as_published_at_once(steady: Steady) -> None:
+    """Readers may delete what they have loaded, so the next flush's swap would be too late."""
     driver = steady.driver()
-    # The second batch comes while the first one is being written.
+    # The second batch comes during the first flush.
     steady.sink.proxy.on(MANIFEST, Call(before=lambda _: steady.sink.produce()), times=1)
     steady.sink.produce_at_once(driver)
     steady.sink.settle(driver)
@@ -136,7 +136,7 @@ def everything_fails_now_and_then(sink: Sink) -> None:
 
 
 def everything_arrives_late(sink: Sink) -> None:
-    """By then it was sent again, and that one was answered."""
+    """By then the retry has been answered."""
     for step in STEPS.values():
         sink.proxy.on(step, Late(1), times=2)
 
@@ -145,7 +145,7 @@ FAULTS = [lost_answers, swaps_that_never_arrive, everything_fails_now_and_then, 
 
 
 @pytest.mark.parametrize("faults", FAULTS)
-def test_faults_of_the_store_are_ridden_out_within_one_flush(steady: Steady, faults: Callable[[Sink], None]) -> None:
+def test_one_flush_survives_every_kind_of_store_fault(steady: Steady, faults: Callable[[Sink], None]) -> None:
     sink, driver = steady.sink, steady.driver()
     before = sink.state()
     faults(sink)
@@ -160,9 +160,7 @@ def test_faults_of_the_store_are_ridden_out_within_one_flush(steady: Steady, fau
 
 
 @pytest.mark.parametrize("took_effect", [True, False])
-def test_a_driver_that_cannot_learn_the_outcome_of_a_swap_takes_over_from_itself(
-    steady: Steady, took_effect: bool
-) -> None:
+def test_a_driver_with_an_unknown_commit_outcome_takes_over_again(steady: Steady, took_effect: bool) -> None:
     sink, driver = steady.sink, steady.driver()
     before = sink.state()
     sink.proxy.on(SWAP, DropResponse() if took_effect else Refuse(), times=4)
@@ -175,7 +173,7 @@ def test_a_driver_that_cannot_learn_the_outcome_of_a_swap_takes_over_from_itself
     sink.check_exactly_once()
 
 
-def test_sigterm_lets_a_flush_finish_within_the_grace_period(steady: Steady) -> None:
+def test_on_sigterm_a_flush_finishes_within_the_grace_period(steady: Steady) -> None:
     sink, driver = steady.sink, steady.driver()
     flush = sink.state()["flush"]
 
@@ -191,7 +189,7 @@ def test_sigterm_lets_a_flush_finish_within_the_grace_period(steady: Steady) -> 
     sink.check_exactly_once()
 
 
-def test_a_second_signal_ends_a_driver_at_once_even_if_the_store_hangs_in_publishing(steady: Steady) -> None:
+def test_a_second_signal_ends_a_driver_at_once_even_if_the_store_hangs(steady: Steady) -> None:
     sink, driver = steady.sink, steady.driver()
     asked: list[float] = []
 
@@ -212,7 +210,7 @@ def test_a_second_signal_ends_a_driver_at_once_even_if_the_store_hangs_in_publis
 
 
 @pytest.mark.timeout(400)
-def test_ctrl_c_abandons_a_flush_that_takes_too_long_and_the_next_driver_writes_it(steady: Steady) -> None:
+def test_ctrl_c_abandons_a_slow_flush_and_the_next_driver_writes_it(steady: Steady) -> None:
     grace = 8.0
     sink, driver = steady.sink, steady.driver("--grace", str(grace))
     before = sink.state()

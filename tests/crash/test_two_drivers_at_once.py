@@ -1,4 +1,4 @@
-"""A driver freezes, another takes over, and then the first one wakes up and goes on where it was."""
+"""A driver freezes, another takes over, and then the first one resumes where it was."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FENCED = 3
 
 
 @pytest.mark.parametrize("format", in_formats("Json"))
-def test_a_driver_that_wakes_up_late_writes_nothing(make_sink: MakeSink, format: str) -> None:
+def test_a_frozen_driver_that_was_replaced_writes_nothing(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format)
     sink.produce()
     driver: SinkProcess = sink.start()
@@ -42,7 +42,7 @@ def test_a_driver_that_wakes_up_late_writes_nothing(make_sink: MakeSink, format:
     assert driver.alive
     driver.terminate()
     assert driver.wait() == 0, driver.tail()
-    assert len(sink.looker.lines()) == 8 * BATCH
+    assert len(sink.reader.lines()) == 8 * BATCH
 
     sink.produce()
     racing = [sink.start("--once") for _ in range(2)]

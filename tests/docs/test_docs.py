@@ -13,20 +13,22 @@ import pytest
 import typer.main
 from prometheus_client import CollectorRegistry
 
+from s3sink_api.formats import LEVELS, Codec
+from s3sink_api.spec import CODECS, NOT_BUILT, SpecError, load_file
+from s3sink_api.spec.field_locations import fields, sections
+from s3sink_api.spec.format import Format
+from s3sink_api.spec.sink import Spec
 from s3sink_job.cli.app import app
-from s3sink_job.encoding import CODEC_EXTENSIONS, CONTENT_TYPES, EXTENSIONS, encoding_from_doc
 from s3sink_job.flush.manifest import manifest_from_json
 from s3sink_job.flush.problem import UNAVAILABLE
 from s3sink_job.flush.statefile import state_from_json, state_to_json
-from s3sink_job.formats.compression import DEFAULTS
+from s3sink_job.formats.compression import CODEC_EXTENSIONS, DEFAULT_LEVELS
+from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics
-from s3sink_job.spec import CODECS, NOT_BUILT, SpecError, load_file
-from s3sink_job.spec.format import LEVELS, Codec, Format
-from s3sink_job.spec.shape import fields, sections
-from s3sink_job.spec.sink import Spec
-from s3sink_operator.health import Pulse, measure
+from s3sink_job.task.encoding_documents import encoding_from_doc, encoding_to_doc
 from s3sink_operator.metrics import Metrics as OperatorMetrics
+from s3sink_operator.process.watch_liveness import WatchLiveness
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -114,7 +116,7 @@ def exported(registry: CollectorRegistry) -> set[str]:
 def operators() -> CollectorRegistry:
     registry = CollectorRegistry()
     OperatorMetrics(lambda: (), registry)
-    measure(Pulse((), 0.0), registry)
+    WatchLiveness((), 0.0).export(registry)
     return registry
 
 
@@ -132,14 +134,15 @@ def test_the_operators_metrics_and_their_page_agree() -> None:
 def test_every_metric_that_any_page_names_exists() -> None:
     known = exported(Metrics().registry) | exported(operators())
     for path in PAGES:
-        used = set(re.findall(r"\bs3sink_(?!job\b|operator\b)\w+", path.read_text("utf-8")))
+        used = set(re.findall(r"\bs3sink_(?!api\b|job\b|operator\b)\w+", path.read_text("utf-8")))
         assert used <= known, named(path)
 
 
 def reasons() -> set[str]:
     """Every reason the code gives, from the calls and classes that carry one."""
     found = {kind.removesuffix("Exception") for kind in FINAL} | {UNAVAILABLE}
-    for path in (ROOT / "sinkjob" / "s3sink_job").rglob("*.py"):
+    folders = (ROOT / "sinkjob" / "s3sink_job", ROOT / "crds" / "s3sink_api" / "spec")
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.keyword(arg="reason", value=ast.Constant(value=str(reason))):
@@ -225,18 +228,20 @@ def test_the_codecs_on_the_page_of_formats_are_the_codes() -> None:
             kind for kind in CODECS if Format(type=kind).codec == codec
         }
         assert levels == NEVER.join(map(str, LEVELS.get(codec, ("", ""))))
-        assert default == str(DEFAULTS.get(codec, NEVER))
+        assert default == str(DEFAULT_LEVELS.get(codec, NEVER))
         assert extension.strip("`") == CODEC_EXTENSIONS.get(codec, "")
 
 
 def test_extensions_and_content_types_on_the_page_of_formats_are_the_codes() -> None:
     shown = re.findall(r"^\| \[`(\w+)`\]\(formats/\w+\.md\).*\| `(\S+)` \| `([^`]+)` \|$", page("formats.md"), re.M)
-    assert {kind: extension for kind, extension, _ in shown} == EXTENSIONS
-    assert {kind: content for kind, _, content in shown} == CONTENT_TYPES
+    assert {kind: extension for kind, extension, _ in shown} == {
+        kind: f.extension for kind, f in OUTPUT_FORMATS.items()
+    }
+    assert {kind: content for kind, _, content in shown} == {kind: f.content_type for kind, f in OUTPUT_FORMATS.items()}
 
 
 def taken(kind: str, codec: str) -> bool:
-    from s3sink_job.spec import parse
+    from s3sink_api.spec import parse
 
     spec = {
         "source": {"bootstrapServers": "kafka:9092", "topics": ["orders"]},
@@ -256,7 +261,7 @@ def test_state_and_manifest_on_the_page_have_the_fields_of_real_ones() -> None:
     assert json.loads(state_to_json(state_from_json(state.encode(), "the page"))) == json.loads(state)
     read = manifest_from_json(manifest.encode(), "the page")
     assert json.loads(read.to_json()) == json.loads(manifest)
-    assert json.loads(json.dumps(encoding_from_doc(read.encoding).to_doc())) == read.encoding
+    assert json.loads(json.dumps(encoding_to_doc(encoding_from_doc(read.encoding)))) == read.encoding
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)
@@ -266,8 +271,15 @@ def test_links_lead_somewhere(path: Path) -> None:
         there = (path.parent / name).resolve() if name else path
         assert there.exists(), target
         if anchor:
-            titles = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
-            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, target
+            assert anchor in anchors_of(there), target
+
+
+def anchors_of(path: Path) -> set[str]:
+    """Those of the headings, and those that are written out where a heading was renamed."""
+    text = path.read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.*)$", text, re.M)
+    made = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    return made | set(re.findall(r'^<a id="([\w-]+)"></a>$', text, re.M))
 
 
 def test_the_index_of_decisions_is_whole() -> None:

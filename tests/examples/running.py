@@ -1,4 +1,4 @@
-"""A manifest as somebody wrote it, run to its end on the servers of the tests, and what is in the buckets then."""
+"""Runs a manifest as it is written on the servers of the tests, and reads the buckets."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pyspark.sql import SparkSession
 
-from e2e.parts.kafka import KafkaBroker
-from e2e.parts.s3 import S3Server
-from s3sink_job.cli.context import LOCAL_CLUSTER
-from s3sink_job.engine.driver import Driver
-from s3sink_job.engine.ledger import Ledger
-from s3sink_job.engine.verify import Report, verify
+from s3sink_api.spec import S3Sink, parse
+from s3sink_job.base.secrets import Secrets, write_secrets
+from s3sink_job.cli.opened_sink import LOCAL_CLUSTER
+from s3sink_job.commit.ledger import Ledger
+from s3sink_job.driver.driver import Driver
 from s3sink_job.flush.state import Owner
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.properties import connection
-from s3sink_job.report.reporter import Reporter
-from s3sink_job.secrets import Secrets, write_secrets
-from s3sink_job.spec import S3Sink, parse
-from s3sink_job.stores.bucket import Retrying
-from s3sink_job.stores.client import open_bucket
+from s3sink_job.proof.verify import verify
+from s3sink_job.proof.verify_report import VerifyReport
+from s3sink_job.report.status import Reporter
+from s3sink_job.stores.factory import open_bucket
+from s3sink_job.stores.retry import RetryPolicy
 from tests.examples.shop import NOON
+from tools.parts.kafka import KafkaBroker
+from tools.parts.s3 import S3Server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -44,7 +45,7 @@ def sinks_in(text: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Place:
-    """Broker and S3 server, and a bucket for each that a manifest names."""
+    """Broker and S3 server, with a bucket for each one that a manifest names."""
 
     kafka: KafkaBroker
     s3: S3Server
@@ -60,7 +61,7 @@ class Place:
 
     @property
     def secrets(self) -> dict[str, dict[str, str]]:
-        """What the Secrets of manifests hold here, by the names that they give them."""
+        """The contents of the manifests' Secrets here, by name."""
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
         secure = self.kafka.secure
         jaas = f'{SCRAM} required username="{secure.username}" password="{secure.password}";'
@@ -68,7 +69,7 @@ class Place:
         return {"s3": keys, "s3-keys": keys, "kafka-auth": auth}
 
     def adapted(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The same sink here: only addresses differ, and that the S3 server of the tests has no certificate."""
+        """The same sink for these servers: only addresses change, and the S3 server here has no certificate."""
         found = deepcopy(dict(document))
         spec = found["spec"]
         source, destination = spec["source"], spec["destination"]
@@ -81,7 +82,7 @@ class Place:
         return found
 
     def file(self, text: str) -> Path:
-        """A manifest's file with its addresses and the contents of its Secrets changed, and nothing else."""
+        """The manifest's file with other addresses and other contents of its Secrets, and no other change."""
         documents = []
         for document in filter(None, yaml.safe_load_all(text)):
             if document["kind"] == "Secret":
@@ -89,12 +90,12 @@ class Place:
             else:
                 documents.append(self.adapted(document))
         file = self.folder / "sink.yaml"
-        # JSON is YAML as well, and keeps times as they are written.
+        # JSON is YAML, too, and keeps times as they are written.
         file.write_text("\n---\n".join(json.dumps(document, default=datetime.isoformat) for document in documents))
         return file
 
-    def run(self, document: Mapping[str, Any]) -> Report:
-        """Runs it to its end in this process, at noon, and says what `s3sink verify` does."""
+    def run(self, document: Mapping[str, Any]) -> VerifyReport:
+        """Runs the sink to its end in this process, with noon as the time, and verifies it."""
         sink, secrets = self._here(document)
         driver = Driver(
             *(sink, secrets, self.spark, Reporter()),
@@ -111,11 +112,11 @@ class Place:
             driver.close()
         return self.verify(document)
 
-    def verify(self, document: Mapping[str, Any]) -> Report:
+    def verify(self, document: Mapping[str, Any]) -> VerifyReport:
         sink, secrets = self._here(document)
         spec, name = sink.spec, sink.metadata
         retries = spec.errors.request_retries
-        bucket = open_bucket(spec.destination, secrets, Retrying(retries.max, retries.backoff))
+        bucket = open_bucket(spec.destination, secrets, RetryPolicy(retries.max, retries.backoff))
         where = f"{spec.destination.state_prefix}/{name.namespace}/{name.name}"
         ledger = Ledger(bucket, where, Owner(LOCAL_CLUSTER, name.namespace, name.name), conditional=True)
         properties = connection(spec.source, secrets)
@@ -126,7 +127,7 @@ class Place:
             admin.close()
 
     def _here(self, document: Mapping[str, Any]) -> tuple[S3Sink, Secrets]:
-        """The sink for this process, which has no credentials in its environment and ends when all is written."""
+        """The sink for this process, which has no credentials in its environment, with `run: Once`."""
         adapted = self.adapted(document)
         adapted["spec"]["destination"].setdefault("credentials", {"secretRef": {"name": "s3"}})
         if adapted["spec"].get("run") != "Scheduled":
@@ -138,7 +139,7 @@ class Place:
         return self.s3.client()
 
     def objects(self) -> list[str]:
-        """All objects by the names that the manifest gives the buckets, but for the sinks' state."""
+        """All objects by the manifest's names of the buckets, without the sinks' state."""
         found = []
         for name, bucket in self._buckets.items():
             listed = self.client().list_objects_v2(Bucket=bucket).get("Contents", [])
@@ -152,7 +153,7 @@ class Place:
 
 
 def tree(keys: list[str]) -> str:
-    """Keys as a picture."""
+    """Keys as a tree."""
     root: dict[str, Any] = {}
     for key in keys:
         at = root

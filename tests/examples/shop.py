@@ -1,4 +1,4 @@
-"""The topics that examples and pages read: few records, always the same, so that keys can be told beforehand."""
+"""The topics of examples and pages: few records, always the same, so that the keys are known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from e2e.parts.kafka import Headers, KafkaBroker, Record
+from tools.parts.kafka import Headers, KafkaBroker, Record
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
 """The time of every flush."""

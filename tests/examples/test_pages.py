@@ -1,4 +1,4 @@
-"""Trees and contents on the pages are what the manifests above them write."""
+"""Trees and contents on pages are what the manifests above them write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pictures() -> list[Any]:
     return found
 
 
-def test_each_format_and_the_layouts_have_pictures() -> None:
+def test_every_format_page_and_the_layouts_page_have_a_tree() -> None:
     named = {parameter.id.partition("-")[0] for parameter in pictures()}
     assert named == {"layouts", "parquet", "avro", "json", "csv", "text", "bytes", "orc"}
 

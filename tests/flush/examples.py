@@ -1,18 +1,18 @@
-"""States and manifests as the tests of this room need them."""
+"""States and manifests for the tests in this folder."""
 
 from __future__ import annotations
 
 from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry
-from s3sink_job.flush.state import Owner, PartitionState, State, TopicState
+from s3sink_job.flush.state import Owner, PartitionState, SinkState, TopicState
 
 NOW = 1_000_000.0
 
 
-def state_of(*partitions: PartitionState | int, generation: int = 1, topic: str = "orders") -> State:
+def state_of(*partitions: PartitionState | int, generation: int = 1, topic: str = "orders") -> SinkState:
     """A sink with one topic; a plain number is the committed offset of a partition that began at 0."""
     known = {number: PartitionState(0, at, NOW) if isinstance(at, int) else at for number, at in enumerate(partitions)}
     owner = Owner("cluster", "default", "sink", "uid")
-    return State(owner=owner, topics={topic: TopicState("id-1", generation, known)})
+    return SinkState(owner=owner, topics={topic: TopicState("id-1", generation, known)})
 
 
 def slice_entry(start: int, end: int, *, partition: int = 0, generation: int = 1) -> SliceEntry:
@@ -32,7 +32,7 @@ def gap(start: int, end: int, reason: str = GapReason.RETENTION, *, generation: 
 def manifest(
     number: int = 1,
     *,
-    after: State | None = None,
+    after: SinkState | None = None,
     slices: tuple[SliceEntry, ...] = (),
     objects: tuple[ObjectEntry, ...] = (),
     gaps: tuple[Gap, ...] = (),

@@ -1,6 +1,6 @@
-"""Rollback and upgrade: what one release left in the bucket, read by the code of another.
+"""Rollback and upgrade: what one release wrote to the bucket, read by the code of another.
 
-The other release is the frozen one (`e2e/released`), in a process of its own.
+The other release is the frozen one (`tools/releases`), in a process of its own.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ import os
 import subprocess
 import sys
 import tarfile
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.released import published
-from s3sink_job.encoding import SINCE_0_2, Encoding, encoding_from_doc, encoding_of
+from s3sink_api.spec import Spec, parse
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
-from s3sink_job.flush.state import State, commit, reset_done
-from s3sink_job.flush.state import published as published_state
+from s3sink_job.flush.rollback import SINCE_0_2
+from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.statefile import state_from_json, state_to_json
-from s3sink_job.spec import Spec, parse, spec_for
+from s3sink_job.flush.transitions import commit, record_reset
+from s3sink_job.flush.transitions import published as published_state
+from s3sink_job.task.encoding import Encoding, encoding_of
+from s3sink_job.task.encoding_documents import encoding_from_doc, encoding_to_doc, whole_doc
 from tests.flush.examples import gap, manifest, object_entry, slice_entry, state_of
+from tools.releases import frozen_releases
 
 STAMP = 1_794_802_854_712
 RESET = "a reset"
@@ -119,13 +122,12 @@ def spec_of(changes: dict[str, Any]) -> Spec:
 
 def stamped(spec: Spec) -> Encoding:
     """As the driver has it while it flushes."""
-    encoding = encoding_of(spec)
-    return replace(encoding, layout=replace(encoding.layout, stamp=STAMP))
+    return encoding_of(spec).at(STAMP)
 
 
-def written(spec: Spec) -> tuple[State, Manifest]:
+def written(spec: Spec) -> tuple[SinkState, Manifest]:
     """A flush with something of everything, and the state that names it as being published."""
-    routed = {topic: stamped(spec_for(spec, route)).to_doc() for route in spec.routes for topic in route.topics}
+    routed = {topic: encoding_to_doc(stamped(spec.for_route(route))) for route in spec.routes for topic in route.topics}
     entry = object_entry(5, 8)
     if spec.routes and (own := spec.routes[0].destination) and own.bucket:
         entry = replace(entry, bucket=own.bucket)
@@ -133,7 +135,9 @@ def written(spec: Spec) -> tuple[State, Manifest]:
         entry = replace(entry, group=("1794801600000",))
     before = state_of(5)
     flush = manifest(slices=(replace(slice_entry(5, 9), skipped=(6,)),), objects=(entry,), gaps=(gap(9, 12),))
-    flush = replace(flush, encoding=stamped(spec).to_doc(), routed=routed, stamp=STAMP, schemas={"orders": "f00d"})
+    flush = replace(
+        flush, encoding=encoding_to_doc(stamped(spec)), routed=routed, stamp=STAMP, schemas={"orders": "f00d"}
+    )
     return commit(before, flush), flush
 
 
@@ -149,7 +153,7 @@ class Release:
 def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """All cases in one process."""
     folder = tmp_path_factory.mktemp("0.1.0")
-    (tree,) = (release.tree for release in published() if release.version == "0.1.0")
+    (tree,) = (release.tree for release in frozen_releases() if release.version == "0.1.0")
     with tarfile.open(tree) as archive:
         archive.extractall(folder, filter="data")
     done = subprocess.run(
@@ -174,17 +178,15 @@ def _case(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reset_case() -> dict[str, Any]:
-    """A sink that uses nothing new, and was reset once: its manifest has the nonce still."""
+    """A sink that uses nothing new and was reset once; its manifest still has the nonce."""
     state, flush = written(spec_of({}))
-    once = reset_done(published_state(state), "again", STAMP / 1000)
+    once = record_reset(published_state(state), "again", STAMP / 1000)
     asking = document({"reset": {"nonce": "again"}})
     return {"document": asking, "state": state_to_json(once).decode(), "manifest": flush.to_json().decode()}
 
 
 @pytest.mark.parametrize("name", OLD_STYLE)
-def test_after_a_rollback_a_sink_that_uses_nothing_new_repairs_and_verifies_what_was_written(
-    release: Release, name: str
-) -> None:
+def test_rollback_an_older_release_reads_a_flush_that_uses_nothing_new(release: Release, name: str) -> None:
     spec = spec_of(OLD_STYLE[name])
     state, flush = written(spec)
     read = release.answers[name]["read"]
@@ -199,7 +201,7 @@ def test_after_a_rollback_a_sink_that_uses_nothing_new_repairs_and_verifies_what
 
 
 @pytest.mark.parametrize("name", OLD_STYLE)
-def test_after_an_upgrade_what_the_older_release_wrote_is_read_as_it_was_meant(release: Release, name: str) -> None:
+def test_upgrade_what_an_older_release_wrote_is_read_as_it_meant_it(release: Release, name: str) -> None:
     spec = spec_of(OLD_STYLE[name])
     read = manifest_from_json(release.answers[name]["write"].encode(), "the manifest")
     assert encoding_from_doc(read.encoding) == encoding_of(spec)
@@ -208,9 +210,7 @@ def test_after_an_upgrade_what_the_older_release_wrote_is_read_as_it_was_meant(r
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_after_a_rollback_a_flush_that_uses_something_new_is_refused_in_words_and_never_guessed(
-    release: Release, name: str
-) -> None:
+def test_rollback_an_older_release_refuses_a_flush_that_uses_something_new(release: Release, name: str) -> None:
     read, refused = release.answers[name]["read"], release.answers[name]["spec"]
     assert read["reason"] == "NewerFormat"
     assert "the manifest has format version 2" in read["words"]
@@ -219,7 +219,7 @@ def test_after_a_rollback_a_flush_that_uses_something_new_is_refused_in_words_an
     assert "not built yet" in refused["words"]
 
 
-def test_after_a_rollback_a_sink_that_was_reset_is_refused_in_words_so_that_no_nonce_is_forgotten(
+def test_rollback_an_older_release_refuses_a_sink_that_was_reset(
     release: Release,
 ) -> None:
     read, refused = release.answers[RESET]["read"], release.answers[RESET]["spec"]
@@ -230,13 +230,13 @@ def test_after_a_rollback_a_sink_that_was_reset_is_refused_in_words_so_that_no_n
 
 
 @pytest.mark.parametrize("name", OLD_STYLE | NEW)
-def test_todays_release_reads_its_own_encodings_as_it_meant_them(name: str) -> None:
-    """What is left out has its default, and the stamp stays wherever folders or names go by it."""
+def test_encodings_are_read_as_they_were_written(name: str) -> None:
+    """Fields that are left out have their defaults. The stamp is kept where folders or names use it."""
     encoding = stamped(spec_of((OLD_STYLE | NEW)[name]))
-    read = encoding_from_doc(json.loads(json.dumps(encoding.to_doc())))
-    usual = "layout" not in encoding.to_doc()
-    assert read == (replace(encoding, layout=replace(encoding.layout, stamp=0)) if usual else encoding)
+    read = encoding_from_doc(json.loads(json.dumps(encoding_to_doc(encoding))))
+    usual = "layout" not in encoding_to_doc(encoding)
+    assert read == (encoding.at(0) if usual else encoding)
 
 
-def test_no_field_is_added_that_an_older_release_would_stumble_over(release: Release) -> None:
-    assert {field.name for field in fields(Encoding)} == {*release.fields, *SINCE_0_2}
+def test_every_new_field_of_the_encoding_is_listed_as_new(release: Release) -> None:
+    assert set(whole_doc(encoding_of(spec_of({})))) == {*release.fields, *SINCE_0_2}

@@ -1,4 +1,4 @@
-"""A reset: every topic begins anew under new names, once, and nothing that was written is touched."""
+"""A reset: every topic is read again once, with a new generation, and existing objects stay."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_job.errors import FinalError, ProtocolError
-from s3sink_job.flush.contact import Topic, begin_anew, due_reset, follow, in_words, starting_offsets
-from s3sink_job.flush.plan import Offsets, drained
-from s3sink_job.flush.state import (
-    RESETS_KEPT,
-    Owner,
-    PartitionState,
-    ResetDone,
-    State,
-    TopicState,
-    commit,
-    published,
-    reset_done,
-)
+from s3sink_api.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, TopicOffset
+from s3sink_job.base.errors import FinalError, ProtocolError
+from s3sink_job.flush.kafka_metadata import Offsets, Topic
+from s3sink_job.flush.plan import drained
+from s3sink_job.flush.resets import pending_reset, reset_topics
+from s3sink_job.flush.starting_offsets import describe_start, starting_offsets
+from s3sink_job.flush.state import Owner, PartitionState, ResetDone, SinkState, TopicState
 from s3sink_job.flush.statefile import state_from_json, state_to_json
-from s3sink_job.spec import FromEarliest, FromLatest, FromOffsets, FromTimestamp, Reset, TopicOffset
+from s3sink_job.flush.topic_changes import detect_topic_changes
+from s3sink_job.flush.transitions import RESETS_KEPT, commit, published, record_reset
 from tests.flush.examples import NOW, gap, manifest, object_entry, slice_entry, state_of
 
 LATER = NOW + 10
@@ -33,11 +27,11 @@ ORDERS = {"orders": Topic("id-1", (0, 1))}
 STARTS = {("orders", 0): 3, ("orders", 1): 0}
 
 
-def reset(state: State, nonce: str = "again") -> State:
-    return begin_anew(state, nonce, ORDERS, STARTS, LATER)
+def reset(state: SinkState, nonce: str = "again") -> SinkState:
+    return reset_topics(state, nonce, ORDERS, STARTS, LATER)
 
 
-def test_every_partition_that_kafka_has_begins_where_the_reset_says_under_the_next_generation() -> None:
+def test_every_partition_begins_at_reset_to_with_the_next_generation() -> None:
     state = reset(state_of(50, 60))
 
     fresh = {0: PartitionState(3, 3, LATER), 1: PartitionState(0, 0, LATER)}
@@ -45,7 +39,7 @@ def test_every_partition_that_kafka_has_begins_where_the_reset_says_under_the_ne
     assert state.resets == (ResetDone("again", LATER),)
 
 
-def test_what_is_in_the_books_stays_there_and_a_schema_never_narrows() -> None:
+def test_a_reset_keeps_totals_gaps_and_schema() -> None:
     flush = replace(manifest(slices=(slice_entry(5, 9),), gaps=(gap(9, 12),)), schemas={"orders": "f00d"})
     before = commit(state_of(5, 0), flush)
 
@@ -56,7 +50,7 @@ def test_what_is_in_the_books_stays_there_and_a_schema_never_narrows() -> None:
     assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
 
 
-def test_a_flush_that_is_not_published_yet_is_never_forgotten_over_a_reset() -> None:
+def test_no_reset_before_the_last_flush_is_published() -> None:
     pending = commit(state_of(5, 0), manifest(slices=(slice_entry(5, 9),), objects=(object_entry(5, 8),)))
 
     with pytest.raises(ProtocolError, match="still being published"):
@@ -64,12 +58,12 @@ def test_a_flush_that_is_not_published_yet_is_never_forgotten_over_a_reset() -> 
     assert reset(published(pending)).publishing is None
 
 
-def test_a_flush_of_the_generation_before_it_cannot_be_committed_after_it() -> None:
+def test_a_flush_of_the_old_generation_cannot_be_committed_after_a_reset() -> None:
     with pytest.raises(ProtocolError, match="is at generation 2"):
         commit(reset(state_of(3, 0)), manifest(slices=(slice_entry(3, 9),)))
 
 
-def test_a_topic_that_is_away_or_no_longer_read_begins_at_earliest_when_it_is_met_again() -> None:
+def test_a_missing_topic_begins_at_earliest_when_it_is_back_after_a_reset() -> None:
     before = state_of(50)
     before = replace(before, topics={**before.topics, "gone": TopicState("id-9", 3, {0: PartitionState(0, 7, NOW)})})
 
@@ -78,71 +72,71 @@ def test_a_topic_that_is_away_or_no_longer_read_begins_at_earliest_when_it_is_me
 
     topics = {**ORDERS, "gone": Topic("id-9", (0,))}
     seen = {("orders", 0): Offsets(0, 9, 9), ("orders", 1): Offsets(0, 9, 9), ("gone", 0): Offsets(2, 9, 9)}
-    back = follow(state, topics, seen, {}, skip_lost=False, now=LATER)
+    back = detect_topic_changes(state, topics, seen, {}, skip_lost=False, now=LATER)
     assert back.state.topics["gone"] == TopicState("id-9", 4, {0: PartitionState(2, 2, LATER)})
     assert (back.gaps, dict(back.problems)) == ((), {})
 
 
-def test_a_topic_that_is_away_after_a_reset_is_still_reported() -> None:
-    state = begin_anew(state_of(50), "again", {}, {}, LATER)
+def test_a_missing_topic_is_still_reported_after_a_reset() -> None:
+    state = reset_topics(state_of(50), "again", {}, {}, LATER)
 
-    contact = follow(state, {"orders": None}, {}, {}, skip_lost=False, now=LATER)
+    changes = detect_topic_changes(state, {"orders": None}, {}, {}, skip_lost=False, now=LATER)
 
-    assert contact.problems["orders", 0].reason == "TopicMissing"
+    assert changes.problems["orders", 0].reason == "TopicMissing"
 
 
-def test_a_topic_made_anew_meanwhile_gets_one_generation_for_both() -> None:
-    state = begin_anew(state_of(50), "again", {"orders": Topic("id-2", (0,))}, {("orders", 0): 0}, LATER)
+def test_a_reset_and_a_recreated_topic_make_one_new_generation() -> None:
+    state = reset_topics(state_of(50), "again", {"orders": Topic("id-2", (0,))}, {("orders", 0): 0}, LATER)
 
-    contact = follow(
+    changes = detect_topic_changes(
         state, {"orders": Topic("id-2", (0,))}, {("orders", 0): Offsets(0, 5, 5)}, {}, skip_lost=False, now=LATER
     )
 
-    assert (contact.state.topics["orders"].generation, contact.state, contact.notes) == (2, state, ())
+    assert (changes.state.topics["orders"].generation, changes.state, changes.notes) == (2, state, ())
 
 
-def test_a_partition_that_stood_still_for_lost_records_goes_on() -> None:
+def test_a_partition_stopped_by_data_loss_resumes_after_a_reset() -> None:
     seen = {("orders", 0): Offsets(80, 90, 90), ("orders", 1): Offsets(0, 30, 30)}
-    stuck = follow(state_of(50, 50), ORDERS, seen, {}, skip_lost=False, now=LATER)
+    stuck = detect_topic_changes(state_of(50, 50), ORDERS, seen, {}, skip_lost=False, now=LATER)
     assert {p.reason for p in stuck.problems.values()} == {"DataLoss", "LogTruncated"}
 
-    state = begin_anew(stuck.state, "again", ORDERS, starting_offsets(FromEarliest(), seen, {}), LATER)
+    state = reset_topics(stuck.state, "again", ORDERS, starting_offsets(FromEarliest(), seen, {}), LATER)
 
-    assert follow(state, ORDERS, seen, {}, skip_lost=False, now=LATER).problems == {}
+    assert detect_topic_changes(state, ORDERS, seen, {}, skip_lost=False, now=LATER).problems == {}
 
 
-def test_a_run_that_drains_is_over_with_what_the_reset_left_behind() -> None:
+def test_a_drain_does_not_wait_for_the_generation_before_a_reset() -> None:
     assert drained(reset(state_of(5, 0)), {("orders", 0): (1, 90)})
 
 
-def test_a_sink_that_never_ran_begins_there_with_its_first_generation() -> None:
-    state = reset(State(owner=Owner("c", "ns", "sink")))
+def test_a_sink_that_has_never_run_begins_at_reset_to_with_generation_1() -> None:
+    state = reset(SinkState(owner=Owner("c", "ns", "sink")))
 
     assert (state.contacted, state.topics["orders"].generation, state.offset("orders", 0)) == (True, 1, 3)
-    assert due_reset(Reset(nonce="again"), state) is None
+    assert pending_reset(Reset(nonce="again"), state) is None
 
 
-def test_a_nonce_counts_once_whatever_came_after_it() -> None:
+def test_each_nonce_counts_once() -> None:
     state = reset(reset(state_of(5, 0), "one"), "two")
 
-    assert due_reset(None, state) is None
-    assert due_reset(Reset(nonce="one"), state) is None
-    assert due_reset(Reset(nonce="two"), state) is None
-    assert due_reset(Reset(nonce="three"), state) == Reset(nonce="three")
-    with pytest.raises(ProtocolError, match="carried out already"):
+    assert pending_reset(None, state) is None
+    assert pending_reset(Reset(nonce="one"), state) is None
+    assert pending_reset(Reset(nonce="two"), state) is None
+    assert pending_reset(Reset(nonce="three"), state) == Reset(nonce="three")
+    with pytest.raises(ProtocolError, match="already done"):
         reset(state, "one")
 
 
 def test_the_state_stays_small_however_often_it_is_reset() -> None:
     state = state_of(5)
     for number in range(RESETS_KEPT + 5):
-        state = reset_done(state, str(number), LATER)
+        state = record_reset(state, str(number), LATER)
 
     assert len(state.resets) == RESETS_KEPT
     assert state.resets[-1].nonce == str(RESETS_KEPT + 4)
 
 
-def test_a_listed_offset_that_kafka_does_not_have_is_refused_by_its_field() -> None:
+def test_a_listed_offset_that_kafka_does_not_have_is_refused_with_its_field() -> None:
     seen = {("orders", 0): Offsets(5, 90, 100)}
     wanted = FromOffsets(offsets=(TopicOffset(topic="orders", partition=0, offset=4),))
 
@@ -150,8 +144,8 @@ def test_a_listed_offset_that_kafka_does_not_have_is_refused_by_its_field() -> N
         starting_offsets(wanted, seen, {}, "spec.reset.to")
 
 
-def test_a_state_says_that_it_is_newer_only_once_it_was_reset() -> None:
-    """0.1.0 would read it, forget the nonce and go on; after the next upgrade the reset would count again."""
+def test_a_reset_raises_the_format_version_of_the_state() -> None:
+    """0.1.0 would read it, forget the nonce and continue; after the next upgrade the reset would be done again."""
     assert json.loads(state_to_json(state_of(5)))["formatVersion"] == 1
     assert json.loads(state_to_json(reset(state_of(5))))["formatVersion"] == 2
 
@@ -175,8 +169,8 @@ def test_a_state_from_before_there_were_resets_is_read() -> None:
         ),
     ],
 )
-def test_where_it_begins_is_told_in_words(wanted: FromEarliest | FromTimestamp | FromOffsets, words: str) -> None:
-    assert in_words(wanted) == words
+def test_the_start_is_described_as_text(wanted: FromEarliest | FromTimestamp | FromOffsets, words: str) -> None:
+    assert describe_start(wanted) == words
 
 
 partition_states = st.builds(PartitionState, st.integers(0, 9), st.integers(9, 20), st.just(NOW))
@@ -197,13 +191,13 @@ kafkas_topics = st.dictionaries(
 
 
 @given(known_topics, kafkas_topics, st.data())
-def test_whatever_is_known_a_reset_raises_every_generation_and_keeps_no_offset(
+def test_a_reset_raises_every_generation_and_keeps_no_offset(
     known: dict[str, TopicState], found: dict[str, Topic], data: st.DataObject
 ) -> None:
     before = replace(state_of(), topics=known)
     starts = {(name, p): data.draw(st.integers(0, 30)) for name, topic in found.items() for p in topic.partitions}
 
-    after = begin_anew(before, "again", found, starts, LATER)
+    after = reset_topics(before, "again", found, starts, LATER)
 
     assert set(after.topics) == {*known, *found}
     for name, topic in after.topics.items():

@@ -1,4 +1,4 @@
-"""The state object: what is read back is what was written, and nothing else is ever taken for a state."""
+"""The state object: it is read as it was written, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -9,26 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_job.errors import ProtocolError
+from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, SourceLog, manifest_from_json
 from s3sink_job.flush.state import (
-    RECENT_GAPS,
-    Cut,
     Owner,
     PartitionState,
     ResetDone,
     Resource,
-    State,
+    SinkState,
     TopicState,
     Totals,
+    TruncatedLog,
     Truncation,
-    commit,
-    meet,
-    published,
-    raise_epoch,
-    remake,
 )
 from s3sink_job.flush.statefile import FORMAT_VERSION, state_from_json, state_to_json
+from s3sink_job.flush.transitions import RECENT_GAPS, add_partitions, commit, next_generation, published, raise_epoch
 from tests.flush.examples import NOW, gap, manifest, object_entry, slice_entry, state_of
 
 WHERE = "s3://lake/.s3sink/default/sink/state.json"
@@ -38,14 +33,14 @@ counts = st.integers(0, 2**63 - 1)
 times = st.floats(0, 1e11, allow_nan=False)
 gaps = st.builds(Gap, texts, counts, counts, counts, counts, texts, times)
 sizes = st.none() | st.floats(0, 1e9, allow_nan=False)
-cuts = st.none() | st.builds(Cut, st.none() | counts, times)
+truncated_logs = st.none() | st.builds(TruncatedLog, st.none() | counts, times)
 partition_states = st.builds(
-    PartitionState, counts, counts, times, st.none() | times, sizes, sizes, st.none() | counts, cuts
+    PartitionState, counts, counts, times, st.none() | times, sizes, sizes, st.none() | counts, truncated_logs
 )
 places = st.dictionaries(texts, st.lists(counts, min_size=1, max_size=3).map(tuple), max_size=3)
 partitions = st.dictionaries(st.integers(0, 99), partition_states, max_size=3)
 states = st.builds(
-    State,
+    SinkState,
     owner=st.builds(Owner, texts, texts, texts, texts),
     epoch=counts,
     revision=counts,
@@ -81,12 +76,12 @@ manifests = st.builds(
 
 
 @given(states)
-def test_a_restart_finds_the_state_as_it_was_left(state: State) -> None:
+def test_a_state_is_read_as_it_was_written(state: SinkState) -> None:
     assert state_from_json(state_to_json(state), WHERE) == state
 
 
 @given(manifests)
-def test_a_restart_finds_the_flush_as_it_was_left(flush: Manifest) -> None:
+def test_a_manifest_is_read_as_it_was_written(flush: Manifest) -> None:
     assert manifest_from_json(flush.to_json(), WHERE) == flush
 
 
@@ -113,7 +108,7 @@ CORRUPT = [b"", b"{", b"null", b"5", b'"text"', b"[]", b"{}", b'{"formatVersion"
 
 
 @pytest.mark.parametrize("body", CORRUPT)
-def test_a_corrupt_state_is_refused_and_never_a_fresh_start(body: bytes) -> None:
+def test_a_corrupt_state_is_refused_and_never_replaced(body: bytes) -> None:
     with pytest.raises(ProtocolError) as refused:
         state_from_json(body, WHERE)
 
@@ -131,7 +126,7 @@ def test_a_corrupt_manifest_is_refused(body: bytes) -> None:
 
 LATER_FIELDS = {"stamp", "resets", "resource", "lost", "truncations", "leader_epochs", "cuts"}
 STATE_FIELDS = sorted(set(json.loads(state_to_json(state_of(5)))) - LATER_FIELDS)
-"""But for what states of older versions lack."""
+"""Without those that states of older releases do not have."""
 
 
 @pytest.mark.parametrize("field", STATE_FIELDS)
@@ -154,7 +149,7 @@ def test_a_partition_that_lacks_its_offset_is_refused() -> None:
 
 
 @given(st.data())
-def test_a_state_cut_short_is_always_refused(data: st.DataObject) -> None:
+def test_an_incomplete_state_is_always_refused(data: st.DataObject) -> None:
     body = state_to_json(state_of(5, 7))
 
     with pytest.raises(ProtocolError):
@@ -179,7 +174,7 @@ def test_a_flush_without_objects_leaves_nothing_to_publish() -> None:
     assert commit(state_of(5), manifest(slices=(slice_entry(5, 9),))).publishing is None
 
 
-def test_a_gap_behind_the_committed_offset_is_noted_and_moves_nothing() -> None:
+def test_a_gap_below_the_committed_offset_is_recorded_and_moves_nothing() -> None:
     after = commit(state_of(20), manifest(gaps=(gap(5, 9, GapReason.UPLOAD_LOST),)))
 
     assert after.offset("orders", 0) == 20
@@ -197,7 +192,7 @@ def test_the_state_stays_small_however_much_is_lost() -> None:
 
 
 def test_a_flush_measures_its_partition_and_a_short_one_changes_little() -> None:
-    def flushed(state: State, start: int, end: int, written: int, read: int) -> State:
+    def flushed(state: SinkState, start: int, end: int, written: int, read: int) -> SinkState:
         entry = replace(slice_entry(start, end), bytes=written, read=read)
         return commit(state, manifest(state.flush + 1, after=state, slices=(entry,)))
 
@@ -221,14 +216,14 @@ def test_a_flush_without_records_measures_nothing() -> None:
     assert (at.written_per_offset, at.read_per_offset) == (3.0, 4.0)
 
 
-def test_what_a_flush_leaves_of_what_was_due_has_waited_as_long_as_before() -> None:
-    cut_short = replace(slice_entry(5, 9), more=True)
+def test_the_rest_that_a_flush_leaves_has_waited_as_long_as_before() -> None:
+    unfinished = replace(slice_entry(5, 9), more=True)
 
-    state = commit(state_of(5), manifest(slices=(cut_short,)))
+    state = commit(state_of(5), manifest(slices=(unfinished,)))
     at = state.topics["orders"].partitions[0]
     assert (at.flushed_at, at.waiting_since) == (NOW + 5, NOW)
 
-    again = commit(state, manifest(2, after=state, slices=(replace(cut_short, start=9, end=12),)))
+    again = commit(state, manifest(2, after=state, slices=(replace(unfinished, start=9, end=12),)))
     assert again.topics["orders"].partitions[0].waiting_since == NOW
 
     level = commit(again, manifest(3, after=again, slices=(slice_entry(12, 13),)))
@@ -282,33 +277,33 @@ def test_no_flush_is_committed_over_one_that_is_not_published() -> None:
         commit(pending, manifest(2, after=pending, slices=(slice_entry(9, 12),)))
 
 
-def test_a_flush_that_another_one_overtook_is_refused() -> None:
-    """Else it would drop out of the chain of manifests, and nobody could prove any more what was written."""
+def test_a_flush_that_does_not_follow_the_last_one_is_refused() -> None:
+    """Otherwise it would not be in the chain of manifests, and verify could not prove what was written."""
     state = commit(state_of(5), manifest(slices=(slice_entry(5, 9),)))
 
     with pytest.raises(ProtocolError, match="follows None"):
         commit(state, manifest(2, slices=(slice_entry(9, 12),)))
 
 
-def test_a_partition_met_again_keeps_its_offset_whatever_kafka_begins_with() -> None:
-    state = meet(state_of(5), "orders", "id-1", {0: 99, 1: 7}, NOW + 1)
+def test_a_known_partition_keeps_its_offset() -> None:
+    state = add_partitions(state_of(5), "orders", "id-1", {0: 99, 1: 7}, NOW + 1)
 
     assert state.offset("orders", 0) == 5
     assert state.topics["orders"].partitions[1] == PartitionState(7, 7, NOW + 1)
 
 
-def test_a_topic_with_another_id_is_never_taken_for_the_known_one() -> None:
+def test_a_topic_with_another_id_is_refused() -> None:
     with pytest.raises(ProtocolError, match="id-2"):
-        meet(state_of(5), "orders", "id-2", {0: 0}, NOW)
+        add_partitions(state_of(5), "orders", "id-2", {0: 0}, NOW)
 
 
-def test_a_topic_made_anew_forgets_old_offsets_and_partitions_and_gets_new_names() -> None:
-    state = remake(state_of(5, 6), "orders", "id-2", {0: 0}, NOW + 1)
+def test_a_new_generation_forgets_old_offsets_and_partitions() -> None:
+    state = next_generation(state_of(5, 6), "orders", "id-2", {0: 0}, NOW + 1)
 
     assert state.topics["orders"] == TopicState("id-2", 2, {0: PartitionState(0, 0, NOW + 1)})
 
 
-def test_a_takeover_raises_the_epoch_and_touches_nothing_else() -> None:
+def test_a_takeover_raises_the_epoch_and_changes_nothing_else() -> None:
     assert raise_epoch(state_of(5)) == replace(state_of(5), epoch=1)
 
 
@@ -321,7 +316,7 @@ def test_a_sink_applied_again_owns_its_state_and_another_cluster_does_not() -> N
 
 
 @given(st.lists(st.tuples(st.sampled_from(["slice", "gap"]), st.integers(1, 5)), max_size=8))
-def test_any_run_of_slices_and_gaps_that_joins_is_committed_to_its_end(parts: list[tuple[str, int]]) -> None:
+def test_slices_and_gaps_that_join_are_committed_to_their_end(parts: list[tuple[str, int]]) -> None:
     at, made_slices, made_gaps = 5, [], []
     for kind, length in parts:
         if kind == "slice":
@@ -335,14 +330,14 @@ def test_any_run_of_slices_and_gaps_that_joins_is_committed_to_its_end(parts: li
     assert state.offset("orders", 0) == at
 
 
-def test_what_an_older_release_would_forget_with_harm_raises_the_format_version() -> None:
-    """0.1.0 goes on from a state with leader epochs; one with a stopped partition or lost objects it refuses."""
+def test_fields_that_an_older_release_must_not_ignore_raise_the_version() -> None:
+    """0.1.0 continues from a state with leader epochs, and refuses one with a stopped partition or lost objects."""
     known = replace(state_of(5).topics["orders"].partitions[0], leader_epoch=3)
     versions = [
         json.loads(state_to_json(state))["formatVersion"]
         for state in (
             state_of(known),
-            state_of(replace(known, cut=Cut(2, NOW))),
+            state_of(replace(known, truncated_log=TruncatedLog(2, NOW))),
             replace(state_of(known), lost={"000000000001-writer": (0,)}),
         )
     ]
@@ -350,7 +345,7 @@ def test_what_an_older_release_would_forget_with_harm_raises_the_format_version(
     assert versions == [1, 3, 3]
 
 
-def test_lost_objects_stay_named_until_each_is_written_again() -> None:
+def test_lost_objects_stay_in_the_state_until_each_is_written_again() -> None:
     flush = manifest(slices=(slice_entry(5, 8),), objects=tuple(object_entry(o, o) for o in (5, 6, 7)))
     lost = published(commit(state_of(5), flush), [0, 2])
 
@@ -371,7 +366,7 @@ def test_a_flush_without_uploads_has_nothing_to_publish() -> None:
 
 
 def test_an_unknown_topic_id_is_stored_as_older_releases_store_it() -> None:
-    """0.1.0 compares texts: for another one it would take the topic for a recreated one, and copy all of it again."""
+    """0.1.0 compares texts: with another one it would see a recreated topic, and copy all of it again."""
     state = state_of(5)
     unknown = replace(state, topics={"orders": replace(state.topics["orders"], id="")})
 

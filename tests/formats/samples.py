@@ -1,4 +1,4 @@
-"""Rows of every type that comes to a format, under a schema that widens, and how an object of them is made."""
+"""Rows of every type, under a schema that widens, and functions that write and read objects of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.formats import open_object
-from s3sink_job.spill import Spill, SpillPlace
+from s3sink_job.base.spill import Spill, SpillPlace
+from s3sink_job.formats.compression import ByteSink
+from s3sink_job.formats.output_format import ObjectWriter
+from s3sink_job.formats.registry import OUTPUT_FORMATS
+from s3sink_job.formats.settings import Output
 
 NO_DISK = Spill(SpillPlace("/nowhere", 0))
 TIME = pa.timestamp("ms", "UTC")
@@ -19,8 +21,26 @@ LARGE = 'ä,"\n' * 1_250_000
 AT = datetime(2026, 2, 28, 23, 59, 59, 7_000, tzinfo=UTC)
 
 
-def encoding(format: str, codec: str = "None", level: int | None = None, **more: Any) -> Encoding:
-    return Encoding(format=format, codec=codec, level=level, meta="None", key="String", value="Json", **more)
+def open_object(wanted: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+    return OUTPUT_FORMATS[wanted.format].open(wanted, sink, spill)
+
+
+def read_back(data: bytes, wanted: Output) -> pa.Table:
+    return OUTPUT_FORMATS[wanted.format].read(data, wanted)
+
+
+def comparable(rows: pa.RecordBatch | pa.Table, wanted: Output, found: pa.Schema) -> pa.Table:
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    return OUTPUT_FORMATS[wanted.format].comparable(table, wanted, found)
+
+
+def extension_of(wanted: Output) -> str:
+    return OUTPUT_FORMATS[wanted.format].object_extension(wanted.codec)
+
+
+def unwritable(rows: pa.RecordBatch, wanted: Output) -> dict[int, str]:
+    found = OUTPUT_FORMATS[wanted.format].unwritable(rows, wanted)
+    return {row: fault.message for row, fault in found.items()}
 
 
 def batch(columns: dict[str, Any], **kinds: pa.DataType) -> pa.RecordBatch:
@@ -83,7 +103,7 @@ def _filled(value: Any, shape: Any) -> Any:
     return [_filled(item, shape[0]) for item in value]
 
 
-def written(wanted: Encoding, *batches: pa.RecordBatch) -> bytes:
+def written(wanted: Output, *batches: pa.RecordBatch) -> bytes:
     sink = io.BytesIO()
     writer = open_object(wanted, sink, NO_DISK)
     for rows in batches:

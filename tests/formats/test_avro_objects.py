@@ -1,4 +1,4 @@
-"""Avro objects: readers that are not ours get every value back, by names that are theirs."""
+"""Avro objects: other readers get every value back, with names that Avro allows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3sink_job.formats import open_object
+from s3sink_api.spec import LEVELS
+from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.formats.avro import BLOCK_BYTES, Serializer, avro_schema
-from s3sink_job.formats.avronames import avro_name, source_name
-from s3sink_job.formats.reading import comparable, read_back
-from s3sink_job.records.columns import JsonColumns
-from s3sink_job.spec import LEVELS
-from tests.formats.samples import BATCHES, FIRST, LARGE, NO_DISK, TIME, batch, encoding, rows_of, written
+from s3sink_job.formats.avro_names import avro_name, source_name
+from tests.encodings import output
+from tests.formats.samples import (
+    BATCHES,
+    FIRST,
+    LARGE,
+    NO_DISK,
+    TIME,
+    batch,
+    comparable,
+    open_object,
+    read_back,
+    rows_of,
+    written,
+)
 
-AVRO = encoding("Avro")
+AVRO = output("Avro")
 CODECS = {
     "None": "null",
     "Snappy": "snappy",
@@ -46,7 +57,7 @@ def renamed(value: Any) -> Any:
 
 @pytest.mark.parametrize(("codec", "level"), LEVELLED)
 def test_every_value_comes_back_whatever_the_compression(codec: str, level: int | None) -> None:
-    wanted = encoding("Avro", codec, level)
+    wanted = output("Avro", codec, level)
 
     data = written(wanted, *BATCHES)
 
@@ -60,7 +71,7 @@ def test_every_value_comes_back_whatever_the_compression(codec: str, level: int 
 def test_polars_reads_it(codec: str) -> None:
     rows = batch({"n": [1, None], "t": ["é", ""], "d": [0.5, None], "b": [True, False], "l": [[1, 2], []]})
 
-    assert pl.read_avro(io.BytesIO(written(encoding("Avro", codec), rows))).to_dicts() == rows.to_pylist()
+    assert pl.read_avro(io.BytesIO(written(output("Avro", codec), rows))).to_dicts() == rows.to_pylist()
 
 
 def test_many_rows_are_many_blocks_and_a_large_one_has_its_own() -> None:
@@ -78,7 +89,7 @@ def test_many_rows_are_many_blocks_and_a_large_one_has_its_own() -> None:
     assert found[20_001:] == rows.slice(7, 3).to_pylist()
 
 
-def test_names_that_avro_does_not_allow_are_kept_beside_those_that_it_does() -> None:
+def test_names_that_avro_does_not_allow_are_kept_as_a_property() -> None:
     rows = batch({"a b": [{"x.y": 1, "1st": "é"}], "é": [[{"x.y": 2}]], "plain": [1]})
 
     data = written(AVRO, rows)
@@ -89,7 +100,7 @@ def test_names_that_avro_does_not_allow_are_kept_beside_those_that_it_does() -> 
     assert read_back(data, AVRO).to_pylist() == rows.to_pylist()
 
 
-def test_nested_records_of_one_name_are_not_taken_for_each_other() -> None:
+def test_nested_records_with_the_same_name_are_not_confused() -> None:
     rows = batch(
         {
             "a": [{"b": {"x": 1}, "a": {"y": "t"}}],
@@ -111,7 +122,7 @@ def test_columns_named_as_types_are_written() -> None:
     assert read_back(data, AVRO).to_pylist() == rows.to_pylist()
 
 
-def test_times_beyond_python_s_are_read_back() -> None:
+def test_times_beyond_the_year_9999_are_read_back() -> None:
     rows = pa.RecordBatch.from_arrays([pa.array([2**62, -(2**62), 0, None], TIME)], ["_timestamp"])
 
     assert read_back(written(AVRO, rows), AVRO).column(0).combine_chunks().equals(rows.column(0))
@@ -129,7 +140,7 @@ def test_a_part_of_a_batch_is_written_and_nothing_beside_it() -> None:
         assert by_fastavro(written(AVRO, kept.slice(start, 2))) == kept.slice(start, 2).to_pylist()
 
 
-def test_a_long_number_beside_doubles_is_text_and_told() -> None:
+def test_a_long_number_beside_doubles_is_text_and_reported() -> None:
     sink = io.BytesIO()
     writer = open_object(AVRO, sink, NO_DISK)
     writer.write(batch({"n": [{"m": [2**53 + 1]}]}))
@@ -154,7 +165,7 @@ def test_rows_that_need_a_wider_schema_are_not_taken_once_it_is_written() -> Non
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_size_after_settling_is_exactly_that_of_the_object(codec: str) -> None:
     sink = io.BytesIO()
-    writer = open_object(encoding("Avro", codec), sink, NO_DISK)
+    writer = open_object(output("Avro", codec), sink, NO_DISK)
     for seed in range(3):
         writer.write(batch({"n": list(range(seed, 5_000)), "t": [f"{n * 7919}" for n in range(seed, 5_000)]}))
         writer.settle()
@@ -206,8 +217,8 @@ def test_any_json_comes_back(batches: list[list[dict[str, Any]]]) -> None:
     assert pa.concat_tables(wanted).to_pylist() == found.to_pylist()
 
 
-def test_rows_that_the_library_gives_up_on_are_written_one_by_one() -> None:
-    """It does so on a part of a column with structs in structs, unless it is told of the part alone."""
+def test_rows_that_the_library_fails_on_are_written_one_by_one() -> None:
+    """It fails on slices of columns with structs in structs."""
     content: dict[str, list[Any]] = {
         "o": [{"x": {"y": 1}}, {"x": None}, {"x": {"y": 2}}],
         "a b": [b"\xff", None, b""],

@@ -1,4 +1,4 @@
-"""Compressed streams: their size is known in time, what they hold in memory too, and the usual tools read them."""
+"""Compressed streams: their size and memory are known, and the usual tools read them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from s3sink_job.encoding import CODEC_EXTENSIONS, Encoding
-from s3sink_job.formats import open_object
-from s3sink_job.formats.compression import PIECE, compressing, decompress
-from s3sink_job.spill import Spill, SpillPlace
+from s3sink_job.base.spill import Spill, SpillPlace
+from s3sink_job.formats.compression import CODEC_EXTENSIONS, PIECE, compressing, decompress
+from s3sink_job.formats.settings import Output
+from tests.formats.samples import extension_of, open_object
 
 NO_DISK = Spill(SpillPlace("/nowhere", 0))
 CODECS = ("None", "Gzip", "Lz4", "Zstd", "Brotli", "Bzip2", "Xz")
@@ -26,8 +26,8 @@ TOOLS = {"Gzip": "gzip", "Lz4": "lz4", "Zstd": "zstd", "Bzip2": "bzip2", "Xz": "
 NEARLY = 0.98
 
 
-def encoding(codec: str, level: int | None = None) -> Encoding:
-    return Encoding(format="Json", codec=codec, level=level, meta="None", key="String", value="Json")
+def output(codec: str, level: int | None = None) -> Output:
+    return Output("Json", codec, level)
 
 
 def lines(count: int, seed: int = 7) -> list[bytes]:
@@ -46,7 +46,7 @@ def rows(content: list[bytes]) -> pa.RecordBatch:
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_size_is_known_after_settling(codec: str) -> None:
     sink = io.BytesIO()
-    writer = open_object(encoding(codec), sink, NO_DISK)
+    writer = open_object(output(codec), sink, NO_DISK)
     for seed in range(3):
         writer.write(rows(lines(2_000, seed)))
         writer.settle()
@@ -62,7 +62,7 @@ def test_the_size_is_known_after_settling(codec: str) -> None:
 @pytest.mark.parametrize("wanted", [100_000, 400_000])
 def test_an_object_that_is_closed_when_it_looks_full_has_the_size_asked_for(codec: str, wanted: int) -> None:
     sink = io.BytesIO()
-    writer = open_object(encoding(codec), sink, NO_DISK)
+    writer = open_object(output(codec), sink, NO_DISK)
     content = lines(60_000)
     for start in range(0, len(content), 50):
         writer.write(rows(content[start : start + 50]))
@@ -79,8 +79,8 @@ def test_an_object_that_is_closed_when_it_looks_full_has_the_size_asked_for(code
 def test_settling_costs_little_where_it_begins_a_new_frame(codec: str) -> None:
     content = lines(20_000)
     settled, whole = io.BytesIO(), io.BytesIO()
-    often = open_object(encoding(codec), settled, NO_DISK)
-    once = open_object(encoding(codec), whole, NO_DISK)
+    often = open_object(output(codec), settled, NO_DISK)
+    once = open_object(output(codec), whole, NO_DISK)
     for start in range(0, len(content), 10_000):
         often.write(rows(content[start : start + 10_000]))
         often.settle()
@@ -93,7 +93,7 @@ def test_settling_costs_little_where_it_begins_a_new_frame(codec: str) -> None:
 
 
 @pytest.mark.parametrize(("codec", "level"), [("Bzip2", None), ("Xz", 9), ("Zstd", 22)])
-def test_what_waits_to_be_compressed_is_told_and_bounded(codec: str, level: int | None) -> None:
+def test_bytes_that_are_not_compressed_yet_are_counted_and_limited(codec: str, level: int | None) -> None:
     sink = io.BytesIO()
     stream = compressing(sink, codec, level)
     part = b"\n".join(lines(3_000))
@@ -120,7 +120,7 @@ def test_an_object_without_a_line_is_still_a_file(codec: str) -> None:
 
 def settled_object(codec: str, content: list[bytes]) -> bytes:
     sink = io.BytesIO()
-    writer = open_object(encoding(codec), sink, NO_DISK)
+    writer = open_object(output(codec), sink, NO_DISK)
     for start in range(0, len(content), 1_000):
         writer.write(rows(content[start : start + 1_000]))
         writer.settle()
@@ -143,7 +143,7 @@ def test_the_usual_tool_unpacks_it_all(codec: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", ["None", "Gzip", "Zstd"])
 def test_duckdb_and_polars_read_it_by_its_name(codec: str, tmp_path: Path) -> None:
     content = lines(5_000)
-    path = tmp_path / f"object{encoding(codec).extension}"
+    path = tmp_path / f"object{extension_of(output(codec))}"
     path.write_bytes(settled_object(codec, content))
 
     expected = [json.loads(line) for line in content]

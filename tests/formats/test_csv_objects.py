@@ -1,11 +1,10 @@
-"""CSV objects: readers that are not ours get every value back, and null is not empty text."""
+"""CSV objects: other readers get every value back, and null is not empty text."""
 
 from __future__ import annotations
 
 import base64
 import io
 import json
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,31 +16,44 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.formats import open_object, unwritable
+from s3sink_api.spec import LEVELS
 from s3sink_job.formats.compression import decompress
-from s3sink_job.formats.reading import read_back
-from s3sink_job.spec import LEVELS
-from tests.formats.samples import AT, BATCHES, FIRST, LARGE, NO_DISK, TIME, batch, encoding, rows_of, written
+from s3sink_job.formats.settings import Output
+from tests.encodings import changed_output, output
+from tests.formats.samples import (
+    AT,
+    BATCHES,
+    FIRST,
+    LARGE,
+    NO_DISK,
+    TIME,
+    batch,
+    extension_of,
+    open_object,
+    read_back,
+    rows_of,
+    unwritable,
+    written,
+)
 
-CSV = encoding("Csv")
+CSV = output("Csv")
 CODECS = ("None", "Gzip", "Lz4", "Zstd", "Brotli", "Bzip2", "Xz")
 LEVELLED = [(codec, level) for codec in CODECS for level in (None, *LEVELS.get(codec, ())[:1])]
 
 
-def by_duckdb(content: bytes, wanted: Encoding, folder: Path) -> list[dict[str, Any]]:
+def by_duckdb(content: bytes, wanted: Output, folder: Path) -> list[dict[str, Any]]:
     path = folder / "object.csv"
     path.write_bytes(content)
-    quotes = "" if wanted.quote == "None" else '"'
+    quotes = "" if wanted.csv.quote == "None" else '"'
     options = {
         "all_varchar": "true",
-        "header": str(wanted.header).lower(),
-        "delim": f"'{wanted.delimiter}'",
+        "header": str(wanted.csv.header).lower(),
+        "delim": f"'{wanted.csv.delimiter}'",
         "quote": f"'{quotes}'",
         "escape": f"'{quotes}'",
         "nullstr": "''",
         "allow_quoted_nulls": "false",
-        "auto_detect": "false" if not wanted.header else "true",
+        "auto_detect": "false" if not wanted.csv.header else "true",
         "max_line_size": "60000000",
         "parallel": "false",
     }
@@ -50,7 +62,7 @@ def by_duckdb(content: bytes, wanted: Encoding, folder: Path) -> list[dict[str, 
 
 
 def cell(value: Any) -> str | None:
-    """The text of a value, by Python's means."""
+    """The text of a value, written by Python."""
     match value:
         case None | str():
             return value
@@ -85,7 +97,7 @@ def cells(rows: list[dict[str, Any]]) -> list[dict[str, str | None]]:
 
 @pytest.mark.parametrize(("codec", "level"), LEVELLED)
 def test_every_value_comes_back_whatever_the_compression(codec: str, level: int | None, tmp_path: Path) -> None:
-    wanted = encoding("Csv", codec, level)
+    wanted = output("Csv", codec, level)
 
     content = decompress(written(wanted, *BATCHES), codec)
 
@@ -94,8 +106,10 @@ def test_every_value_comes_back_whatever_the_compression(codec: str, level: int 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "5", "."])
 @pytest.mark.parametrize("quote", ["Minimal", "All"])
-def test_every_delimiter_and_quoting_tells_null_from_empty_text(delimiter: str, quote: str, tmp_path: Path) -> None:
-    wanted = replace(CSV, delimiter=delimiter, quote=quote)
+def test_null_and_empty_text_differ_with_every_delimiter_and_quoting(
+    delimiter: str, quote: str, tmp_path: Path
+) -> None:
+    wanted = changed_output(CSV, delimiter=delimiter, quote=quote)
 
     data = written(wanted, *BATCHES)
 
@@ -105,8 +119,8 @@ def test_every_delimiter_and_quoting_tells_null_from_empty_text(delimiter: str, 
 
 @pytest.mark.parametrize("codec", ["Gzip", "Zstd"])
 def test_polars_and_duckdb_read_compressed_objects_by_their_name(codec: str, tmp_path: Path) -> None:
-    wanted = encoding("Csv", codec)
-    path = tmp_path / f"object{wanted.extension}"
+    wanted = output("Csv", codec)
+    path = tmp_path / f"object{extension_of(wanted)}"
     path.write_bytes(written(wanted, batch({"n": [1, 2], "t": ["a,b", 'q"'], "d": [0.1, 1e300]})))
 
     expected = [{"n": 1, "t": "a,b", "d": 0.1}, {"n": 2, "t": 'q"', "d": 1e300}]
@@ -118,11 +132,11 @@ def test_only_what_needs_quotes_has_them() -> None:
     rows = batch({"n": [1, None], "t": ["a", "b,c"], 'x"y': ["", None], "o": [{"k": 1}, None]})
 
     assert written(CSV, rows) == b'n,t,"x""y",o\n1,a,"","{""k"":1}"\n,"b,c",,\n'
-    assert written(replace(CSV, quote="All"), rows.slice(1)) == b'"n","t","x""y","o"\n,"b,c",,\n'
+    assert written(changed_output(CSV, quote="All"), rows.slice(1)) == b'"n","t","x""y","o"\n,"b,c",,\n'
 
 
 def test_a_file_without_a_header_starts_with_its_first_row() -> None:
-    assert written(replace(CSV, header=False), batch({"a": [1], "b": ["x"]})) == b"1,x\n"
+    assert written(changed_output(CSV, header=False), batch({"a": [1], "b": ["x"]})) == b"1,x\n"
 
 
 def test_a_value_of_5_mb_is_one_field() -> None:
@@ -134,7 +148,7 @@ def test_a_value_of_5_mb_is_one_field() -> None:
 
 @pytest.mark.parametrize("quote", ["Minimal", "All"])
 def test_a_null_that_stands_alone_is_still_a_row(quote: str) -> None:
-    wanted = replace(CSV, quote=quote)
+    wanted = changed_output(CSV, quote=quote)
     data = written(wanted, batch({"t": ["a", None, "", "b"]}))
 
     assert [line.strip(b'"') for line in data.splitlines()] == [b"t", b"a", b"", b"", b"b"]
@@ -174,7 +188,7 @@ def test_rows_that_need_a_wider_schema_are_not_taken_once_the_header_is_written(
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_size_after_settling_is_the_size_of_the_object(codec: str) -> None:
     sink = io.BytesIO()
-    writer = open_object(encoding("Csv", codec), sink, NO_DISK)
+    writer = open_object(output("Csv", codec), sink, NO_DISK)
     rows = batch({"n": list(range(5_000)), "t": [f"text {n * 7919 % 1000}" for n in range(5_000)]})
     for _ in range(3):
         writer.write(rows)
@@ -188,10 +202,10 @@ def test_the_size_after_settling_is_the_size_of_the_object(codec: str) -> None:
     assert len(sink.getvalue()) - size < 32
 
 
-NO_QUOTES = replace(CSV, quote="None")
+NO_QUOTES = changed_output(CSV, quote="None")
 
 
-def test_what_cannot_be_written_without_quotes_is_told_with_its_column() -> None:
+def test_a_value_that_needs_quotes_is_reported_with_its_column() -> None:
     rows = batch(
         {
             "n": [1, 2, 3, 4, 5, 6],
@@ -200,22 +214,22 @@ def test_what_cannot_be_written_without_quotes_is_told_with_its_column() -> None
         }
     )
 
-    told = unwritable(rows, NO_QUOTES)
+    refused = unwritable(rows, NO_QUOTES)
 
-    assert sorted(told) == [1, 2, 3, 4, 5]
-    assert told[1] == "column 't' holds the delimiter, a quote or a line break: use csv.quote Minimal"
-    assert "'o'" in told[4]
+    assert sorted(refused) == [1, 2, 3, 4, 5]
+    assert refused[1] == "column 't' holds the delimiter, a quote or a line break: use csv.quote Minimal"
+    assert "'o'" in refused[4]
     assert unwritable(rows, CSV) == {}
     kept = rows.take([0])
     assert written(NO_QUOTES, kept) == b"n,t,o\n1,plain,\n"
 
 
-def test_a_column_whose_name_needs_quotes_is_left_out_with_the_rows_that_have_it() -> None:
+def test_a_column_with_a_name_that_needs_quotes_is_left_out_with_its_rows() -> None:
     rows = batch({"n": [1, 2], "a,b": ["x", None]})
 
     assert list(unwritable(rows, NO_QUOTES)) == [0]
     assert written(NO_QUOTES, rows.slice(1)) == b"n\n2\n"
-    bare = replace(NO_QUOTES, header=False)
+    bare = changed_output(NO_QUOTES, header=False)
     assert unwritable(rows, bare) == {}
     assert written(bare, rows) == b"1,x\n2,\n"
 
@@ -227,33 +241,33 @@ def test_an_empty_line_is_not_written_for_a_row() -> None:
     assert unwritable(rows, CSV) == {}
 
 
-def test_nor_is_one_beside_a_column_that_has_no_place_in_the_header() -> None:
+def test_no_empty_line_is_written_beside_a_column_without_a_header() -> None:
     rows = batch({"a": ["x", None, "z"], "x,y": [None] * 3}, **{"x,y": pa.string()})
 
     assert list(unwritable(rows, NO_QUOTES)) == [1]
     assert written(NO_QUOTES, rows.take([0, 2])) == b"a\nx\nz\n"
 
 
-def test_an_only_column_without_a_name_is_no_header_that_readers_pass_over() -> None:
+def test_an_only_column_without_a_name_is_refused() -> None:
     rows = batch({"": ["x", None]})
 
-    told = unwritable(rows, NO_QUOTES)
+    refused = unwritable(rows, NO_QUOTES)
 
-    assert sorted(told) == [0, 1]
-    assert told[0].startswith("column '' has no name and is the only one")
+    assert sorted(refused) == [0, 1]
+    assert refused[0].startswith("column '' has no name and is the only one")
     assert unwritable(rows, CSV) == {}
     assert unwritable(batch({"": ["x"], "a": [1]}), NO_QUOTES) == {}
-    assert list(unwritable(rows, replace(NO_QUOTES, header=False))) == [1]
+    assert list(unwritable(rows, changed_output(NO_QUOTES, header=False))) == [1]
 
 
-def test_a_time_that_has_no_text_is_told() -> None:
+def test_a_time_without_a_text_is_reported() -> None:
     far = pa.array([0, 253_402_300_799_999, 253_402_300_800_000, 2**62, -(2**62), None], TIME)
     rows = pa.RecordBatch.from_arrays([far], ["_timestamp"])
 
-    told = unwritable(rows, CSV)
+    refused = unwritable(rows, CSV)
 
-    assert sorted(told) == [2, 3, 4]
-    assert "_timestamp" in told[2]
+    assert sorted(refused) == [2, 3, 4]
+    assert "_timestamp" in refused[2]
     assert written(CSV, rows.slice(1, 1)) == b"_timestamp\n9999-12-31T23:59:59.999Z\n"
 
 
@@ -271,7 +285,7 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 def test_any_row_comes_back(
     table: list[tuple[str | None, int | None, float | None]], delimiter: str, quote: str, header: bool
 ) -> None:
-    wanted = replace(CSV, delimiter=delimiter, quote=quote, header=header)
+    wanted = changed_output(CSV, delimiter=delimiter, quote=quote, header=header)
     columns = list(zip(*table, strict=True)) or [(), (), ()]
     kinds = (pa.string(), pa.int64(), pa.float64())
     arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
@@ -289,7 +303,7 @@ def test_any_row_comes_back(
 
 @settings(max_examples=100)
 @given(names=st.lists(texts, unique=True, max_size=4), values=st.lists(st.lists(st.none() | texts, max_size=3)))
-def test_what_nests_is_json_that_says_the_same(names: list[str], values: list[list[str | None]]) -> None:
+def test_nested_values_are_json_with_the_same_content(names: list[str], values: list[list[str | None]]) -> None:
     content = [dict.fromkeys(names, value) for value in values]
     kind = pa.struct([(name, pa.list_(pa.string())) for name in names])
     if not content or not names:
@@ -304,7 +318,7 @@ def test_what_nests_is_json_that_says_the_same(names: list[str], values: list[li
 def test_a_part_of_a_batch_is_written_and_nothing_beside_it() -> None:
     for start in range(4):
         part = FIRST.slice(start, 1)
-        data = written(replace(CSV, quote="All"), part)
+        data = written(changed_output(CSV, quote="All"), part)
         names = [field.name for field in FIRST.schema if field.name != "later"]
         assert read_back(data, CSV).to_pylist() == cells(part.select(names).to_pylist())
     assert cell(AT) == "2026-02-28T23:59:59.007Z"

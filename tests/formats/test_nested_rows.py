@@ -1,4 +1,4 @@
-"""Objects within objects, some of them null, in batches and parts of batches: each format gives them back."""
+"""Nested objects, some of them null, in batches and slices of batches: each format gives them back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from s3sink_job.records.columns import JsonColumns
-from tests.formats.samples import batch, encoding, written
+from s3sink_job.decode.json_columns import JsonColumns
+from tests.encodings import output
+from tests.formats.samples import batch, written
 
 FORMATS = ["Parquet", "Avro", "Orc"]
 LEAVES: dict[pa.DataType, list[Any]] = {
@@ -52,7 +53,7 @@ def kind(random: Random, depth: int) -> pa.DataType:
 
 
 def value(random: Random, kind: pa.DataType) -> Any:
-    """Of the type, null at every level now and then."""
+    """Values of the type, sometimes null, at every level."""
     if random.random() < 0.3:
         return None
     if pa.types.is_struct(kind):
@@ -73,10 +74,10 @@ def nested(random: Random) -> pa.RecordBatch:
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=300)
 @given(seed=st.integers(0))
-def test_no_value_of_nested_rows_is_another_one_when_read(format: str, seed: int) -> None:
+def test_values_of_nested_rows_are_read_back_unchanged(format: str, seed: int) -> None:
     rows = nested(Random(seed))
 
-    assert by_others(written(encoding(format), rows), format) == rows.to_pylist()
+    assert by_others(written(output(format), rows), format) == rows.to_pylist()
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -84,7 +85,7 @@ def test_a_null_object_does_not_shift_the_values_below_it(format: str) -> None:
     values = [b'{"id":1,"o":{"n":null}}', b'{"id":2,"o":{"n":{"z":"k","i":7}}}', b'{"id":3,"o":{"n":{"z":"b","i":8}}}']
     rows, _ = JsonColumns().decode(pa.array(values, pa.binary()))
 
-    found = by_others(written(encoding(format), rows), format)
+    found = by_others(written(output(format), rows), format)
 
     assert [row["o"]["n"] for row in found] == [None, {"z": "k", "i": 7}, {"z": "b", "i": 8}]
 
@@ -96,4 +97,4 @@ def test_any_part_of_a_batch_with_objects_in_objects_is_written(format: str) -> 
     for start in range(rows.num_rows):
         for length in range(1, rows.num_rows - start + 1):
             part = rows.slice(start, length)
-            assert by_others(written(encoding(format), part), format) == part.to_pylist()
+            assert by_others(written(output(format), part), format) == part.to_pylist()

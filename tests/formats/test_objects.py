@@ -1,4 +1,4 @@
-"""What lies in the bucket: readers that are not ours get every line back, whatever the compression."""
+"""Objects of lines: other readers get every line back with every compression."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.formats import open_object
+from s3sink_api.spec import LEVELS
+from s3sink_job.base.spill import Spill, SpillPlace
 from s3sink_job.formats.compression import decompress
-from s3sink_job.spec import LEVELS
-from s3sink_job.spill import Spill, SpillPlace
+from s3sink_job.formats.settings import Output
+from tests.formats.samples import extension_of, open_object
 
 NO_DISK = Spill(SpillPlace("/nowhere", 0))
 """Lines are streamed: they need none."""
@@ -30,15 +30,15 @@ class Parts(io.BytesIO):
     """A sink that remembers whether anybody closed it: the upload has to stay open."""
 
 
-def encoding(codec: str = "None", level: int | None = None, format: str = "Json") -> Encoding:
-    return Encoding(format=format, codec=codec, level=level, meta="None", key="String", value="Json")
+def output(codec: str = "None", level: int | None = None, format: str = "Json") -> Output:
+    return Output(format, codec, level)
 
 
 def rows(*lines: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(lines, pa.binary())], ["line"])
 
 
-def written(wanted: Encoding, *batches: pa.RecordBatch) -> bytes:
+def written(wanted: Output, *batches: pa.RecordBatch) -> bytes:
     sink = Parts()
     writer = open_object(wanted, sink, NO_DISK)
     for batch in batches:
@@ -76,7 +76,7 @@ lines_drawn = st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b""
 @pytest.mark.parametrize("codec", CODECS)
 @given(batches=st.lists(lines_drawn, min_size=1, max_size=4))
 def test_every_line_comes_back_in_order(codec: str, batches: list[list[bytes]]) -> None:
-    data = written(encoding(codec), *(rows(*lines) for lines in batches))
+    data = written(output(codec), *(rows(*lines) for lines in batches))
 
     expected = b"".join(line + b"\n" for lines in batches for line in lines)
     assert read_by_others(data, codec) == expected
@@ -87,7 +87,7 @@ def test_every_line_comes_back_in_order(codec: str, batches: list[list[bytes]]) 
 def test_every_level_that_the_resource_allows_can_be_read(codec: str, level: int | None) -> None:
     lines = [b'{"n":%d,"t":"%s"}' % (n, b"x" * (n % 50)) for n in range(2_000)]
 
-    data = written(encoding(codec, level), rows(*lines))
+    data = written(output(codec, level), rows(*lines))
 
     assert read_by_others(data, codec).splitlines() == lines
     if codec != "None" and level != 0:
@@ -95,9 +95,9 @@ def test_every_level_that_the_resource_allows_can_be_read(codec: str, level: int
 
 
 @pytest.mark.parametrize("codec", ONE_FRAME)
-def test_an_object_is_one_frame_so_that_every_reader_takes_it(codec: str) -> None:
+def test_an_object_is_one_frame_that_every_reader_accepts(codec: str) -> None:
     sink = Parts()
-    writer = open_object(encoding(codec), sink, NO_DISK)
+    writer = open_object(output(codec), sink, NO_DISK)
     for n in range(50):
         writer.write(rows(b"line %d" % n))
         writer.settle()
@@ -135,19 +135,19 @@ def test_a_part_of_a_batch_is_written_and_nothing_beside_it(
     if not window.num_rows:
         return
 
-    data = written(encoding(codec), window)
+    data = written(output(codec), window)
 
     assert read_by_others(data, codec) == b"".join(line + b"\n" for line in lines[start : start + count])
 
 
 def test_an_empty_batch_adds_no_line() -> None:
-    assert written(encoding(), rows(b"a"), rows(), rows(b"b")) == b"a\nb\n"
+    assert written(output(), rows(b"a"), rows(), rows(b"b")) == b"a\nb\n"
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
 def test_an_object_cut_short_is_never_taken_for_a_whole_one(codec: str) -> None:
-    """`verify` reads objects with this: half an object must not pass for all of it."""
-    data = written(encoding(codec), rows(*(b"%d" % (n * n) for n in range(5_000))))
+    """`verify` reads objects with this: half an object must be an error."""
+    data = written(output(codec), rows(*(b"%d" % (n * n) for n in range(5_000))))
 
     with pytest.raises(BROKEN):
         decompress(data[: len(data) // 2], codec)
@@ -156,7 +156,7 @@ def test_an_object_cut_short_is_never_taken_for_a_whole_one(codec: str) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_upload_stays_open_when_the_writer_is_closed(codec: str) -> None:
     sink = Parts()
-    writer = open_object(encoding(codec), sink, NO_DISK)
+    writer = open_object(output(codec), sink, NO_DISK)
     writer.write(rows(b"a"))
     writer.close()
 
@@ -180,16 +180,16 @@ def test_the_upload_stays_open_when_the_writer_is_closed(codec: str) -> None:
         ("Text", "Zstd", ".txt.zst"),
     ],
 )
-def test_readers_tell_format_and_compression_by_the_name(format: str, codec: str, extension: str) -> None:
-    assert encoding(codec, format=format).extension == extension
+def test_the_extension_names_format_and_compression(format: str, codec: str, extension: str) -> None:
+    assert extension_of(output(codec, format=format)) == extension
 
 
-def test_an_unknown_format_is_refused_before_anything_is_written() -> None:
-    with pytest.raises(ValueError, match="Bytes"):
-        open_object(encoding(format="Bytes"), Parts(), NO_DISK)
+def test_a_format_of_one_record_an_object_opens_no_object_of_several() -> None:
+    with pytest.raises(TypeError, match="Bytes"):
+        open_object(output(format="Bytes"), Parts(), NO_DISK)
 
 
 @pytest.mark.parametrize("codec", ["Lzo", "Deflate"])
 def test_an_unknown_codec_is_refused_before_anything_is_written(codec: str) -> None:
     with pytest.raises((ValueError, KeyError), match=codec):
-        open_object(encoding(codec), Parts(), NO_DISK)
+        open_object(output(codec), Parts(), NO_DISK)

@@ -14,17 +14,29 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from s3sink_job.formats import ObjectWriter, open_object, unwritable
 from s3sink_job.formats.orc import STRIPE_ROWS
-from s3sink_job.formats.reading import read_back
-from tests.formats.samples import BATCHES, FIRST, LARGE, NO_DISK, TIME, batch, encoding, rows_of, written
+from s3sink_job.formats.output_format import ObjectWriter
+from tests.encodings import output
+from tests.formats.samples import (
+    BATCHES,
+    FIRST,
+    LARGE,
+    NO_DISK,
+    TIME,
+    batch,
+    open_object,
+    read_back,
+    rows_of,
+    unwritable,
+    written,
+)
 
-ORC = encoding("Orc")
+ORC = output("Orc")
 CODECS = {"None": "UNCOMPRESSED", "Snappy": "SNAPPY", "Lz4": "LZ4", "Zstd": "ZSTD", "Deflate": "ZLIB"}
 
 
-def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Kafka's time of a record that has none is none in ORC."""
+def without_no_time(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Kafka's time of a record without one is null in ORC."""
     none = datetime(1969, 12, 31, 23, 59, 59, 999000, UTC)
     return [{name: None if value == none else value for name, value in row.items()} for row in rows]
 
@@ -35,19 +47,19 @@ def by_arrow(data: bytes) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_value_comes_back_whatever_the_compression(codec: str) -> None:
-    wanted = encoding("Orc", codec)
+    wanted = output("Orc", codec)
 
     data = written(wanted, *BATCHES)
 
     assert orc.ORCFile(io.BytesIO(data)).compression == CODECS[codec]
-    assert read_back(data, wanted).to_pylist() == told(rows_of(*BATCHES))
+    assert read_back(data, wanted).to_pylist() == without_no_time(rows_of(*BATCHES))
 
 
 def test_a_part_of_a_batch_is_written_and_nothing_beside_it() -> None:
     kept = FIRST.select([name for name in FIRST.schema.names if name != "later"])
     for start in range(4):
         part = kept.slice(start, 2)
-        assert read_back(written(ORC, part), ORC).to_pylist() == told(part.to_pylist())
+        assert read_back(written(ORC, part), ORC).to_pylist() == without_no_time(part.to_pylist())
 
 
 def test_rows_beyond_one_stripe_are_in_their_order() -> None:
@@ -75,7 +87,7 @@ def test_rows_without_any_column_can_be_counted() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_size_is_known_and_nothing_held_after_settling(codec: str) -> None:
     sink = io.BytesIO()
-    writer = open_object(encoding("Orc", codec), sink, NO_DISK)
+    writer = open_object(output("Orc", codec), sink, NO_DISK)
     for seed in range(4):
         before = len(sink.getvalue())
         writer.write(batch({"n": list(range(seed, 20_000)), "t": [f"{n * 7919}" for n in range(seed, 20_000)]}))
@@ -124,7 +136,7 @@ def write_and_settle(writer: ObjectWriter, times: int) -> None:
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
 @pytest.mark.parametrize("format", ["Orc", "Avro", "Csv"])
 def test_what_the_upload_raises_is_raised(format: str, after: int) -> None:
-    writer = open_object(encoding(format), BreakingSink(after), NO_DISK)
+    writer = open_object(output(format), BreakingSink(after), NO_DISK)
 
     with pytest.raises(Broken, match="no more"):
         write_and_settle(writer, times=9)
@@ -139,18 +151,18 @@ FAR = [0, BOUND, -BOUND, BOUND + 1, -BOUND - 1, 2**63 - 1, -(2**63), None]
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_time_that_readers_fail_on_is_told_and_its_neighbours_come_back(nested: bool) -> None:
+def test_a_time_that_readers_fail_on_is_reported_and_others_come_back(nested: bool) -> None:
     times = pa.array(FAR, TIME)
     column = pa.StructArray.from_arrays([times], ["timestamp"]) if nested else times
     rows = pa.RecordBatch.from_arrays([column], ["metadata"])
 
-    told = unwritable(rows, ORC)
+    refused = unwritable(rows, ORC)
 
-    assert sorted(told) == [3, 4, 5, 6]
-    assert told[3].startswith("column 'metadata' holds a time beyond the years 1678 to 2261")
+    assert sorted(refused) == [3, 4, 5, 6]
+    assert refused[3].startswith("column 'metadata' holds a time beyond the years 1678 to 2261")
     kept = rows.take([0, 1, 2, 7])
     assert read_back(written(ORC, kept), ORC).to_batches()[0].column(0).equals(kept.column(0))
-    for row in told:
+    for row in refused:
         with pytest.raises(pa.ArrowInvalid, match="out of range"):
             read_back(written(ORC, rows.slice(row, 1)), ORC)
 
@@ -159,16 +171,15 @@ def test_formats_that_hold_any_time_refuse_none() -> None:
     rows = pa.RecordBatch.from_arrays([pa.array(FAR, TIME)], ["_timestamp"])
 
     for format in ("Parquet", "Avro"):
-        assert unwritable(rows, encoding(format)) == {}
+        assert unwritable(rows, output(format)) == {}
 
 
 def test_times_are_written_where_the_system_has_no_time_zones() -> None:
     script = (
         "from pathlib import Path; from s3sink_job.formats import orc; orc.ZONES = Path('/nowhere');"
-        "from tests.formats.samples import *; import os;"
-        "data = written(encoding('Orc'), FIRST);"
-        "from s3sink_job.formats.reading import read_back;"
-        "assert read_back(data, encoding('Orc')).column('_timestamp')[0].as_py() == AT;"
+        "from tests.encodings import output; from tests.formats.samples import *; import os;"
+        "data = written(output('Orc'), FIRST);"
+        "assert read_back(data, output('Orc')).column('_timestamp')[0].as_py() == AT;"
         "assert 'tzdata' in os.environ['TZDIR']"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

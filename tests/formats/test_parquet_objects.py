@@ -1,4 +1,4 @@
-"""Parquet objects: readers that are not ours get every row back, in order, under one schema."""
+"""Parquet objects: other readers get every row back, in order, under one schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import io
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,15 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.formats import ObjectWriter, open_object
-from s3sink_job.records.columns import JsonColumns
-from s3sink_job.spec import LEVELS
-from s3sink_job.spill import Spill, SpillPlace
+from s3sink_api.spec import LEVELS
+from s3sink_job.base.spill import Spill, SpillPlace
+from s3sink_job.decode.json_columns import JsonColumns
+from s3sink_job.formats.output_format import ObjectWriter
+from s3sink_job.formats.settings import Output
+from tests.encodings import changed_output
+from tests.formats.samples import open_object
 
-PARQUET = Encoding(format="Parquet", codec="Zstd", level=None, meta="None", key="String", value="Json")
-TINY = replace(PARQUET, row_group_bytes=1)
-"""Every batch is a row group of its own."""
+PARQUET = Output("Parquet", "Zstd")
+TINY = changed_output(PARQUET, row_group_bytes=1)
+"""Every batch is a row group."""
 CODECS = {"None": "UNCOMPRESSED", "Snappy": "SNAPPY", "Gzip": "GZIP", "Zstd": "ZSTD", "Lz4": "LZ4", "Brotli": "BROTLI"}
 
 
@@ -43,7 +44,7 @@ def rows(**columns: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def written(spill: Spill, wanted: Encoding, *batches: pa.RecordBatch) -> bytes:
+def written(spill: Spill, wanted: Output, *batches: pa.RecordBatch) -> bytes:
     sink = io.BytesIO()
     writer = open_object(wanted, sink, spill)
     for batch in batches:
@@ -69,7 +70,7 @@ def read(data: bytes, tmp_path: Path) -> list[dict[str, Any]]:
 def test_every_level_that_the_resource_allows_is_written(codec: str, level: int, spill: Spill, tmp_path: Path) -> None:
     rows = compressible(500)
 
-    data = written(spill, replace(PARQUET, codec=codec, level=level), rows)
+    data = written(spill, changed_output(PARQUET, codec=codec, level=level), rows)
 
     assert read(data, tmp_path) == rows.to_pylist()
 
@@ -79,7 +80,7 @@ def test_every_level_that_the_resource_allows_is_written(codec: str, level: int,
 def test_every_codec_is_read_by_others(codec: str, row_group_bytes: int, spill: Spill, tmp_path: Path) -> None:
     batches = [rows(n=list(range(k, k + 100)), t=[f"text {k}"] * 100) for k in range(0, 500, 100)]
 
-    data = written(spill, replace(PARQUET, codec=codec, row_group_bytes=row_group_bytes), *batches)
+    data = written(spill, changed_output(PARQUET, codec=codec, row_group_bytes=row_group_bytes), *batches)
 
     assert read(data, tmp_path) == [row for batch in batches for row in batch.to_pylist()]
     assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).compression == CODECS[codec]
@@ -102,7 +103,7 @@ def test_nested_values_nulls_and_empty_lists_come_back(spill: Spill, tmp_path: P
 
 @pytest.mark.parametrize("wanted", [PARQUET, TINY], ids=["one group", "a group each"])
 def test_a_schema_that_changes_in_the_middle_is_one_object_with_all_rows_in_order(
-    wanted: Encoding, spill: Spill, tmp_path: Path
+    wanted: Output, spill: Spill, tmp_path: Path
 ) -> None:
     batches = [
         rows(n=[1, 2]),
@@ -128,8 +129,8 @@ def test_a_schema_that_changes_in_the_middle_is_one_object_with_all_rows_in_orde
 
 
 @pytest.mark.parametrize("wanted", [PARQUET, TINY], ids=["one group", "a group each"])
-def test_a_long_number_before_or_after_doubles_is_text_to_the_last_digit(
-    wanted: Encoding, spill: Spill, tmp_path: Path
+def test_a_long_number_before_or_after_doubles_is_text_with_all_digits(
+    wanted: Output, spill: Spill, tmp_path: Path
 ) -> None:
     long = 2**53 + 1
     batches = [
@@ -161,7 +162,7 @@ json_objects = st.dictionaries(
 
 
 def bare(value: Any) -> Any:
-    """Without what holds nothing: it may have had no column yet. Lists keep their length where they hold anything."""
+    """Without nulls and empty values: they may have no column yet. Lists with a value keep their length."""
     if isinstance(value, dict):
         return {name: inner for name, v in value.items() if (inner := bare(v)) is not None} or None
     if isinstance(value, list):
@@ -188,7 +189,7 @@ def says(value: Any, cell: Any) -> bool:
     batches=st.lists(st.lists(json_objects, min_size=1, max_size=3), min_size=1, max_size=5),
     row_group_bytes=st.sampled_from([1, 60, 2**20]),
 )
-def test_however_row_groups_fall_every_value_is_in_its_row(
+def test_every_value_is_in_its_row_for_any_size_of_row_groups(
     batches: list[list[dict[str, Any]]], row_group_bytes: int
 ) -> None:
     columns = JsonColumns()
@@ -200,7 +201,7 @@ def test_however_row_groups_fall_every_value_is_in_its_row(
 
     with TemporaryDirectory() as folder:
         spill = Spill(SpillPlace(folder, 2**30))
-        data = written(spill, replace(PARQUET, row_group_bytes=row_group_bytes), *decoded)
+        data = written(spill, changed_output(PARQUET, row_group_bytes=row_group_bytes), *decoded)
         spill.close()
 
     found = pq.read_table(io.BytesIO(data)).to_pylist()
@@ -221,7 +222,7 @@ def incompressible(count: int) -> pa.RecordBatch:
 @pytest.mark.parametrize("codec", ["None", "Zstd", "Gzip"])
 def test_the_size_of_an_object_is_known_before_it_is_closed(codec: str, make: Any, spill: Spill) -> None:
     sink = io.BytesIO()
-    writer = open_object(replace(PARQUET, codec=codec, row_group_bytes=2**20), sink, spill)
+    writer = open_object(changed_output(PARQUET, codec=codec, row_group_bytes=2**20), sink, spill)
     for _ in range(10):
         writer.write(make(20_000))
     writer.settle()
@@ -235,7 +236,7 @@ def test_the_size_of_an_object_is_known_before_it_is_closed(codec: str, make: An
 
 def test_a_row_group_is_written_when_it_has_the_bytes_asked_for(spill: Spill) -> None:
     batch = incompressible(1_000)
-    data = written(spill, replace(PARQUET, row_group_bytes=batch.nbytes * 2), *[batch] * 5)
+    data = written(spill, changed_output(PARQUET, row_group_bytes=batch.nbytes * 2), *[batch] * 5)
 
     file = pq.ParquetFile(io.BytesIO(data)).metadata
     assert [file.row_group(i).num_rows for i in range(file.num_row_groups)] == [2_000, 2_000, 1_000]
@@ -247,7 +248,7 @@ def test_a_row_group_is_written_when_it_has_the_bytes_asked_for(spill: Spill) ->
 def test_dictionaries_and_statistics_are_written_as_asked(
     dictionary: bool, statistics: bool, row_group_bytes: int, spill: Spill
 ) -> None:
-    wanted = replace(PARQUET, dictionary=dictionary, statistics=statistics, row_group_bytes=row_group_bytes)
+    wanted = changed_output(PARQUET, dictionary=dictionary, statistics=statistics, row_group_bytes=row_group_bytes)
 
     data = written(spill, wanted, rows(t=["a", "a", "b"]), rows(t=["c"], u=[1]))
 
@@ -257,14 +258,14 @@ def test_dictionaries_and_statistics_are_written_as_asked(
 
 
 @pytest.mark.parametrize("wanted", [PARQUET, TINY], ids=["one group", "a group each"])
-def test_tombstones_alone_are_rows_that_can_be_counted(wanted: Encoding, spill: Spill, tmp_path: Path) -> None:
+def test_tombstones_alone_are_rows_that_can_be_counted(wanted: Output, spill: Spill, tmp_path: Path) -> None:
     columns = JsonColumns()
     batches = [columns.decode(pa.nulls(3, pa.binary()))[0], columns.decode(pa.array([b"{}", None]))[0]]
 
     assert len(read(written(spill, wanted, *batches), tmp_path)) == 5
 
 
-def test_what_fits_into_one_row_group_never_touches_the_disk(tmp_path: Path) -> None:
+def test_an_object_of_one_row_group_never_touches_the_disk(tmp_path: Path) -> None:
     nowhere = Spill(SpillPlace(str(tmp_path / "never" / "made"), 0))
 
     assert read(written(nowhere, PARQUET, rows(n=[1]), rows(n=[2.5])), tmp_path) == [{"n": 1.0}, {"n": 2.5}]
@@ -286,7 +287,7 @@ class BreakingSink:
         return len(data)
 
 
-def filled(wanted: Encoding, spill: Spill, after: int, *batches: pa.RecordBatch) -> ObjectWriter:
+def filled(wanted: Output, spill: Spill, after: int, *batches: pa.RecordBatch) -> ObjectWriter:
     writer = open_object(wanted, BreakingSink(after), spill)
     for batch in batches:
         writer.write(batch)
@@ -305,7 +306,7 @@ def filled(wanted: Encoding, spill: Spill, after: int, *batches: pa.RecordBatch)
     ids=["in memory", "one run", "several runs"],
 )
 def test_what_the_upload_raises_is_raised_and_nothing_is_left_behind(
-    wanted: Encoding, batches: list[pa.RecordBatch], after: int, spill: Spill
+    wanted: Output, batches: list[pa.RecordBatch], after: int, spill: Spill
 ) -> None:
     writer = filled(wanted, spill, after, *batches)
     if wanted is TINY and after and len(batches) == 2 and batches[0].schema == batches[1].schema:
@@ -324,7 +325,7 @@ def test_what_the_upload_raises_is_raised_and_nothing_is_left_behind(
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_an_abandoned_object_leaves_no_file_and_makes_no_noise(spill: Spill) -> None:
+def test_an_abandoned_object_leaves_no_file_and_raises_nothing(spill: Spill) -> None:
     writer = filled(TINY, spill, 0, rows(n=[1]), rows(n=["x"]), rows(n=["y"]))
     assert len(spilled(spill)) == 2
 

@@ -1,4 +1,4 @@
-"""What Kafka's clients are told: where secrets are, never what they are."""
+"""Properties of Kafka's clients contain the paths of secrets, never their content."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from s3sink_job.errors import FinalError
+from s3sink_api.spec import Source, parse
+from s3sink_job.base.errors import FinalError
+from s3sink_job.base.secrets import Secrets, write_secrets
 from s3sink_job.kafka.properties import connection, consumer_group, jvm_options
-from s3sink_job.secrets import Secrets, write_secrets
-from s3sink_job.spec import Source, parse
 
 JAAS = b'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
 TOKENS = "https://login.example.com/token"
@@ -37,7 +37,7 @@ def mounted(folder: Path, **content: bytes) -> Secrets:
     return write_secrets(folder, {"auth": {key.replace("__", "."): value for key, value in content.items()}})
 
 
-def test_a_secret_is_named_and_not_repeated(tmp_path: Path) -> None:
+def test_properties_refer_to_a_secret_and_do_not_contain_it(tmp_path: Path) -> None:
     made = connection(FROM_AUTH, mounted(tmp_path, sasl__jaas__config=JAAS, ssl__key__password=b"swordfish\n"))
     assert "hunter2" not in str(made)
     assert "swordfish" not in str(made)
@@ -49,7 +49,7 @@ def test_without_secrets_nothing_is_read_from_files(tmp_path: Path) -> None:
     assert connection(source(), Secrets(str(tmp_path))) == {"bootstrap.servers": "kafka:9092"}
 
 
-def test_a_changed_secret_makes_other_consumers(tmp_path: Path) -> None:
+def test_a_changed_secret_leads_to_new_consumers(tmp_path: Path) -> None:
     one = connection(FROM_AUTH, mounted(tmp_path, sasl__jaas__config=JAAS))
     again = connection(FROM_AUTH, mounted(tmp_path, sasl__jaas__config=JAAS))
     other = connection(FROM_AUTH, mounted(tmp_path, sasl__jaas__config=JAAS.replace(b"hunter2", b"hunter3")))
@@ -71,13 +71,13 @@ def test_a_login_module_of_others_is_refused_by_secret_and_key(tmp_path: Path, k
     assert "Ldap" not in str(caught.value)
 
 
-def test_what_a_secret_says_is_never_looked_up_again(tmp_path: Path) -> None:
-    """Kafka replaces references once: those within a file stay as they are."""
+def test_references_inside_a_secret_are_not_resolved(tmp_path: Path) -> None:
+    """Kafka resolves references once, not those inside of a file."""
     made = connection(FROM_AUTH, mounted(tmp_path, client__id=b"${mounted:/etc:passwd}"))
     assert made["client.id"] == f"${{mounted:{tmp_path}/auth:client.id}}"
 
 
-def test_a_folder_that_kafka_cannot_name_is_refused(tmp_path: Path) -> None:
+def test_a_folder_name_that_kafka_cannot_read_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "a:b"
     folder.mkdir()
     with pytest.raises(FinalError) as caught:
@@ -85,20 +85,20 @@ def test_a_folder_that_kafka_cannot_name_is_refused(tmp_path: Path) -> None:
     assert caught.value.reason == "SecretsFolder"
 
 
-def test_a_relative_folder_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_folder_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mounted(tmp_path / "here", client__id=b"x")
     made = connection(FROM_AUTH, Secrets("here"))
     assert made["client.id"] == f"${{mounted:{tmp_path}/here/auth:client.id}}"
 
 
-def test_java_may_call_the_named_address_and_no_other() -> None:
+def test_java_may_only_call_the_configured_token_url() -> None:
     allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
     assert f"{allowed}{TOKENS} " in jvm_options(source(properties={"sasl.oauthbearer.token.endpoint.url": TOKENS}))
     assert f"{allowed} " in jvm_options(source())
 
 
-def test_tokens_are_fetched_where_an_address_is_named(tmp_path: Path) -> None:
+def test_tokens_are_fetched_from_the_configured_url(tmp_path: Path) -> None:
     handler = "sasl.login.callback.handler.class"
     named = source(properties={"sasl.oauthbearer.token.endpoint.url": TOKENS})
     assert connection(named, Secrets(str(tmp_path)))[handler].endswith(".OAuthBearerLoginCallbackHandler")

@@ -1,4 +1,4 @@
-"""Whoever writes a Secret chooses who logs in, and never which class Java starts for it."""
+"""A Secret chooses the login, but never a class that Java loads."""
 
 from __future__ import annotations
 

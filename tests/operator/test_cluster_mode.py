@@ -1,4 +1,4 @@
-"""What the driver tells Spark in Cluster mode, and what a finished driver leaves behind."""
+"""Spark's settings in Cluster mode, and the status that a finished driver leaves behind."""
 
 from __future__ import annotations
 
@@ -8,84 +8,88 @@ from typing import Any
 
 import pytest
 
-from s3sink_job.cli.running import status_text
-from s3sink_job.engine.cluster import Place, cluster_settings, place_of
-from s3sink_job.errors import FinalError
-from s3sink_job.spec import Executor, Spark
-from s3sink_operator.decide.pods import driver_pod, executor_pod, names_of
-from s3sink_operator.decide.situation import accept
-from tests.operator.facts import SETTINGS, report, resource
+from s3sink_api.spec import ExecutorPod, Spark
+from s3sink_job.base.errors import FinalError
+from s3sink_job.cli.status_file import status_text
+from s3sink_job.spark.cluster_mode import DriverPod, cluster_settings
+from s3sink_job.spark.cluster_mode import driver_pod as pod_of
+from s3sink_operator.decide.children.child_names import child_names
+from s3sink_operator.decide.children.pods import driver_pod, executor_pod
+from s3sink_operator.decide.validation import validate
+from tests.operator.samples import SETTINGS, report, resource
 
-PLACE = Place("driver-1", "10.0.0.9", "shop", "image:1", "IfNotPresent", "x-executor", "/etc/t.yaml", "k8s://https://a")
+POD = DriverPod(
+    "driver-1", "10.0.0.9", "shop", "image:1", "IfNotPresent", "x-executor", "/etc/t.yaml", "k8s://https://a"
+)
 
 
 def environment() -> dict[str, str]:
     """What the operator gives to a driver, as the kubelet would fill it in."""
-    sink, _ = accept(resource({"spark": {"mode": "Cluster"}}))
+    sink, _ = validate(resource({"spark": {"mode": "Cluster"}}))
     assert sink is not None
-    pod = driver_pod(sink, SETTINGS, names_of(sink))
+    pod = driver_pod(sink, SETTINGS, child_names(sink))
     env = pod["spec"]["containers"][0]["env"]
     return {e["name"]: e.get("value", "filled-in") for e in env}
 
 
-def test_the_operator_tells_the_driver_all_it_must_know() -> None:
+def test_the_operator_sets_every_variable_that_cluster_mode_needs() -> None:
     given = environment() | {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-    place = place_of(given)
+    place = pod_of(given)
     assert (place.namespace, place.account, place.image) == ("shop", "orders-s3sink-executor", SETTINGS.image)
     assert place.master == "k8s://https://10.96.0.1:443"
     assert place.template == "/etc/s3sink/executor.yaml"
 
 
-def test_an_address_of_version_six_is_written_in_brackets() -> None:
-    assert place_of(environment() | {"KUBERNETES_SERVICE_HOST": "fd00::1"}).master == "k8s://https://[fd00::1]:443"
+def test_an_ipv6_address_is_written_in_brackets() -> None:
+    assert pod_of(environment() | {"KUBERNETES_SERVICE_HOST": "fd00::1"}).master == "k8s://https://[fd00::1]:443"
 
 
-def test_outside_of_a_pod_cluster_mode_is_refused_with_advice() -> None:
+def test_cluster_mode_outside_of_a_pod_is_refused_with_advice() -> None:
     with pytest.raises(FinalError, match="use Local"):
-        place_of({})
+        pod_of({})
 
 
 @pytest.mark.parametrize(("memory", "heap", "overhead"), [(2 << 30, 512, 1536), (8 << 30, 2048, 6144)])
-def test_heap_and_the_rest_are_together_the_limit_of_the_pod(memory: int, heap: int, overhead: int) -> None:
-    spark = Spark(executor=Executor(memory=memory))
-    settings = cluster_settings(spark, PLACE, heap=heap << 20, java_options="")
+def test_heap_and_overhead_add_up_to_the_memory_limit_of_the_pod(memory: int, heap: int, overhead: int) -> None:
+    spark = Spark(executor=ExecutorPod(memory=memory))
+    settings = cluster_settings(spark, POD, heap=heap << 20, java_options="")
     assert settings["spark.executor.memory"] == f"{heap}m"
     assert settings["spark.executor.memoryOverhead"] == f"{overhead}m"
 
 
-def test_executors_come_and_go_with_flushes_or_stay() -> None:
-    spark = Spark(executor=Executor(instances=5))
-    settings = cluster_settings(spark, PLACE, heap=1 << 29, java_options="")
+def test_executors_scale_to_zero_or_stay() -> None:
+    spark = Spark(executor=ExecutorPod(instances=5))
+    settings = cluster_settings(spark, POD, heap=1 << 29, java_options="")
     assert settings["spark.dynamicAllocation.maxExecutors"] == "5"
     assert settings["spark.dynamicAllocation.minExecutors"] == "0"
     assert "spark.executor.instances" not in settings
-    spark = Spark(executor=Executor(instances=5, scale_to_zero=False))
-    settings = cluster_settings(spark, PLACE, heap=1 << 29, java_options="")
+    spark = Spark(executor=ExecutorPod(instances=5, scale_to_zero=False))
+    settings = cluster_settings(spark, POD, heap=1 << 29, java_options="")
     assert settings["spark.executor.instances"] == "5"
     assert "spark.dynamicAllocation.enabled" not in settings
 
 
-def test_spark_authenticates_and_needs_no_right_but_on_pods() -> None:
-    settings = cluster_settings(Spark(), PLACE, heap=1 << 29, java_options="")
+def test_spark_authenticates_and_needs_rights_only_on_pods() -> None:
+    settings = cluster_settings(Spark(), POD, heap=1 << 29, java_options="")
     assert settings["spark.authenticate"] == "true"
     assert settings["spark.kubernetes.executor.disableConfigMap"] == "true"
     assert not [key for key in settings if "secret" in key.lower()]
 
 
-def test_what_driver_and_executors_send_each_other_is_encrypted() -> None:
-    settings = cluster_settings(Spark(), PLACE, heap=1 << 29, java_options="")
+def test_traffic_between_driver_and_executors_is_encrypted() -> None:
+    settings = cluster_settings(Spark(), POD, heap=1 << 29, java_options="")
     assert settings["spark.network.crypto.enabled"] == "true"
     assert settings["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
     assert settings["spark.network.crypto.saslFallback"] == "false"
     assert settings["spark.io.encryption.enabled"] == "true"
 
 
-def test_executors_have_the_secrets_where_the_driver_names_them() -> None:
+def test_executors_mount_secrets_at_the_same_paths_as_the_driver() -> None:
     spec = {"spark": {"mode": "Cluster"}, "source": {"propertiesFrom": [{"secretRef": {"name": "kafka-auth"}}]}}
-    sink, _ = accept(resource(spec))
+    sink, _ = validate(resource(spec))
     assert sink is not None
     folder = environment()["S3SINK_SECRETS"]
-    for pod in (driver_pod(sink, SETTINGS, names_of(sink)), executor_pod(sink)):
+    for pod in (driver_pod(sink, SETTINGS, child_names(sink)), executor_pod(sink)):
         (container,) = pod["spec"]["containers"]
         assert f"{folder}/kafka-auth" in [mount["mountPath"] for mount in container["volumeMounts"]]
 
@@ -109,5 +113,5 @@ def test_the_last_status_fits_into_a_termination_message(partitions: int, error:
     assert document["flush"]["totalRecords"] == 5
 
 
-def test_a_file_without_a_limit_holds_it_all() -> None:
+def test_a_status_file_without_a_limit_holds_the_whole_status() -> None:
     assert json.loads(status_text(last_status(50))) == last_status(50)

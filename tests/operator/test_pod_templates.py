@@ -1,4 +1,4 @@
-"""What a `podTemplate` may say, what it may not, and that nothing it says breaks the operator."""
+"""What a `podTemplate` may set and what not. No template breaks the operator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3sink_operator.decide.drift import pod_template
-from tests.operator.facts import SETTINGS, carried_out, decided, message, named, observed, resource
+from s3sink_operator.decide.children.workloads import pod_template
+from tests.operator.samples import SETTINGS, carried_out, decided, message, named, observed, resource
 from tests.operator.test_pods_are_restricted import with_everything
 
 UNSAFE = replace(SETTINGS, allow_unsafe_templates=True)
@@ -44,7 +44,7 @@ def volume(**fields: Any) -> dict[str, Any]:
     return {"spec": {"volumes": [{"name": "v", **fields}]}}
 
 
-def test_a_template_says_where_pods_run_and_what_more_they_can_read() -> None:
+def test_a_template_sets_placement_labels_and_volumes() -> None:
     pod = driver_of(with_everything("driver"))
     assert pod["metadata"]["labels"]["team"] == "data"
     assert pod["metadata"]["labels"]["s3sink.dev/sink"] == "orders"
@@ -60,7 +60,7 @@ def test_a_template_says_where_pods_run_and_what_more_they_can_read() -> None:
     assert {"krb", "token", "tmp", "spill", "config"} <= {v["name"] for v in spec["volumes"]}
 
 
-def test_an_executors_template_is_its_own() -> None:
+def test_driver_and_executor_have_separate_templates() -> None:
     assert refusal(with_everything("executor"), role="executor") == ""
     path = "spec.spark.executor.podTemplate.spec.containers[0].name: must be executor"
     assert path in refusal(with_everything("driver"), role="executor")
@@ -108,13 +108,13 @@ def test_an_executors_template_is_its_own() -> None:
         ),
     ],
 )
-def test_what_could_weaken_the_pod_is_refused_by_name_unless_it_is_allowed(template: dict[str, Any], path: str) -> None:
+def test_unsafe_fields_are_refused_by_path_unless_they_are_allowed(template: dict[str, Any], path: str) -> None:
     assert f"{ROOT}.{path}: " in refusal(template)
     assert refusal(template, UNSAFE) == ""
 
 
 @pytest.mark.parametrize("folder", ["/", "/tmp", "/tmp/x", "/var", "//var/spill", "/x/../etc/s3sink", "/dev", "x", ""])
-def test_no_mount_hides_a_folder_of_ours(folder: str) -> None:
+def test_no_mount_may_hide_a_folder_of_the_operator(folder: str) -> None:
     template = {
         "spec": {
             "volumes": [{"name": "v", "configMap": {"name": "c"}}],
@@ -141,7 +141,7 @@ def test_no_mount_hides_a_folder_of_ours(folder: str) -> None:
         (container(env=[{"name": "S3SINK_CLUSTER", "value": "x"}]), "spec.containers[0].env[0].name"),
         (container(env=[{"name": "A"}, {"name": "A"}]), "spec.containers[0].env[1].name"),
         ({"spec": {"containers": [{}]}}, "spec.containers[0].name"),
-        # What has the wrong type, or no meaning at all.
+        # Wrong types and unknown fields.
         ({"spec": {"tolerations": "x"}}, "spec.tolerations"),
         ({"spec": {"tolerations": ["x"]}}, "spec.tolerations[0]"),
         ({"spec": {"tolerations": [{"tolerationSeconds": "5"}]}}, "spec.tolerations[0].tolerationSeconds"),
@@ -159,11 +159,11 @@ def test_no_mount_hides_a_folder_of_ours(folder: str) -> None:
         ({"kind": "Pod"}, "kind"),
     ],
 )
-def test_what_is_wrong_or_the_operators_is_refused_by_name(template: Any, path: str, operator: Any) -> None:
+def test_wrong_types_and_fields_of_the_operator_are_refused_by_path(template: Any, path: str, operator: Any) -> None:
     assert f"{ROOT}.{path}: " in refusal(template, operator)
 
 
-def test_what_is_allowed_is_merged_as_kubectl_would() -> None:
+def test_allowed_templates_are_merged_like_kubectl_apply() -> None:
     template = {
         "spec": {
             "hostNetwork": True,
@@ -231,7 +231,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "x"]), values, max_size=2), st.booleans())
 @settings(max_examples=400, deadline=None)
-def test_whatever_a_template_says_it_is_refused_or_comes_to_rest(template: dict[str, Any], unsafe: bool) -> None:
+def test_any_template_is_refused_or_leads_to_a_stable_pod(template: dict[str, Any], unsafe: bool) -> None:
     operator = UNSAFE if unsafe else SETTINGS
     seen = observed(sink_with(template))
     first = decided(seen, operator)

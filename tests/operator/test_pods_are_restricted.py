@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from s3sink_operator.decide.drift import pod_template
-from s3sink_operator.decide.situation import WORKLOADS
-from tests.operator.facts import SETTINGS, decided, merged, observed, resource
+from s3sink_operator.decide.children.workloads import WORKLOADS, pod_template
+from tests.operator.samples import SETTINGS, decided, merged, observed, resource
 
 KINDS = {
     "Local": {},
@@ -126,7 +125,7 @@ def test_every_pod_is_restricted_with_any_template_that_is_accepted(kind: str, t
 
 @pytest.mark.parametrize("template", [{}, TEMPLATES], ids=["plain", "with a template"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_pods_write_to_folders_of_bounded_size_alone(kind: str, template: dict[str, Any]) -> None:
+def test_pods_can_write_only_to_folders_of_limited_size(kind: str, template: dict[str, Any]) -> None:
     for pod in pods(merged(KINDS[kind], template)).values():
         (container,) = pod["spec"]["containers"]
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -137,7 +136,7 @@ def test_pods_write_to_folders_of_bounded_size_alone(kind: str, template: dict[s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_secrets_are_files_and_nothing_else(kind: str) -> None:
+def test_secrets_are_mounted_as_files_only(kind: str) -> None:
     for pod in pods(KINDS[kind]).values():
         (container,) = pod["spec"]["containers"]
         assert "envFrom" not in container
@@ -146,7 +145,7 @@ def test_secrets_are_files_and_nothing_else(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_driver_is_probed_and_gets_the_time_to_finish_its_flush(kind: str) -> None:
+def test_a_driver_has_probes_and_a_grace_period(kind: str) -> None:
     driver = pods(KINDS[kind])["driver"]["spec"]
     (container,) = driver["containers"]
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
@@ -156,7 +155,7 @@ def test_a_driver_is_probed_and_gets_the_time_to_finish_its_flush(kind: str) -> 
     assert driver["restartPolicy"] == ("Always" if "run" not in KINDS[kind] else "Never")
 
 
-def test_the_limit_of_memory_is_the_pods_and_there_is_no_limit_of_cpu_unless_a_template_has_one() -> None:
+def test_memory_is_limited_and_cpu_only_by_a_template() -> None:
     spec = {"spark": {"driver": {"cores": 4, "cpuRequest": "2", "memory": "3Gi"}}}
     (container,) = pods(spec)["driver"]["spec"]["containers"]
     assert container["resources"] == {"requests": {"cpu": "2", "memory": "3Gi"}, "limits": {"memory": "3Gi"}}

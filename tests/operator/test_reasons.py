@@ -1,4 +1,4 @@
-"""Reasons are a contract: people look them up, and alerts are made of them."""
+"""Reasons are a public interface: people look them up, and alerts use them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator.decide import causes, conditions
-from s3sink_operator.model import Exit
-from tests.operator.facts import NOW, carried_out, condition, decided, pod, report, running
+from s3sink_api.conditions import PHASES, SPEC_REFUSED
+from s3sink_operator.decide import conditions
+from s3sink_operator.decide.status import pod_problems
+from s3sink_operator.values.objects import ContainerExit
+from tests.operator.samples import NOW, carried_out, condition, decided, pod, report, running
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / name for name in ("kubernetes.md", "status.md", "troubleshooting.md")]
 STATUSES = {"True", "False", "Unknown"}
-CALLS = {"_not_ready", "_no_driver", "Cause", "Condition", "Event"}
+CALLS = {"not_ready", "_without_driver", "PodProblem", "RunFailure", "Condition", "Event"}
 
 
 def reasons() -> Iterator[str]:
-    """Every word that the operator may give as a reason."""
-    yield from causes._REMOVED.values()
-    yield from causes._CANNOT_START - set(causes._SAME)
+    """Every reason that the operator may write."""
+    yield from pod_problems.REMOVED.values()
+    yield from pod_problems.CANNOT_START - set(pod_problems.SYNONYMS)
     yield conditions.UNREADABLE
-    yield conditions.SPEC_REFUSED
-    for path in (ROOT / "operator" / "s3sink_operator" / "decide").glob("*.py"):
+    yield SPEC_REFUSED
+    # A driver's reason for Ready is its phase.
+    yield from PHASES
+    for path in (ROOT / "operator" / "s3sink_operator" / "decide").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
                 for value in node.args:
@@ -36,7 +40,7 @@ def reasons() -> Iterator[str]:
                         yield str(value.value)
 
 
-def test_there_are_reasons_to_look_at() -> None:
+def test_the_scan_finds_reasons() -> None:
     assert {"Creating", "OOMKilled", "WaitingForSchedule", "DriverRestarted", "NodeLost"} <= set(reasons())
 
 
@@ -54,55 +58,55 @@ def told(caught_up: str, records: int, **fields: Any) -> Any:
     ]
     at = fields.pop("at", NOW)
     said = report(conditions=conditions, lag={"records": records}, **fields)
-    return replace(said, heard=at, changed=at)
+    return replace(said, received=at, changed=at)
 
 
-def test_figures_that_flap_make_no_events() -> None:
-    facts = carried_out(running(), decided(running()))
+def test_changing_figures_cause_no_events() -> None:
+    seen = carried_out(running(), decided(running()))
     for turn in range(1, 20):
         at = NOW + timedelta(minutes=turn)
         word = ("Level", "Waiting", "Throttled", "OpenTransaction")[turn % 4]
-        seen = replace(facts, now=at, report=told(word, turn, flush={"records": turn}, at=at))
+        seen = replace(seen, now=at, report=told(word, turn, flush={"records": turn}, at=at))
         found = decided(seen)
         assert found.events == ()
-        facts = carried_out(seen, found)
+        seen = carried_out(seen, found)
 
 
-def test_an_end_of_trouble_is_told_as_well_as_its_beginning() -> None:
-    facts = carried_out(running(), decided(running()))
-    lost = replace(facts, report=told("DataLoss", 5))
+def test_a_failure_and_its_end_are_one_event_each() -> None:
+    seen = carried_out(running(), decided(running()))
+    lost = replace(seen, report=told("DataLoss", 5))
     found = decided(lost)
     assert [(e.type, e.reason) for e in found.events] == [("Warning", "DataLoss")]
     over = replace(carried_out(lost, found), report=told("Level", 0))
     assert [(e.type, e.reason) for e in decided(over).events] == [("Normal", "CaughtUp")]
 
 
-def test_a_restart_is_told_with_how_the_driver_ended() -> None:
-    facts = carried_out(running(), decided(running()))
-    again = replace(facts, pods=(pod(restarts=1, last_exit=Exit(137, "OOMKilled")),))
+def test_a_restart_event_has_the_exit_code() -> None:
+    seen = carried_out(running(), decided(running()))
+    again = replace(seen, pods=(pod(restarts=1, last_exit=ContainerExit(137, "OOMKilled")),))
     (event,) = decided(again).events
     assert (event.reason, event.message) == (
         "DriverRestarted",
-        "the driver was started again after exit code 137, OOMKilled",
+        "the driver restarted after exit code 137 (OOMKilled)",
     )
 
 
-def test_a_reset_is_told_once_and_at_once() -> None:
-    facts = carried_out(running(), decided(running()))
+def test_a_reset_is_one_event_at_once() -> None:
+    seen = carried_out(running(), decided(running()))
     done = {"nonce": "2026-11-01", "time": "2026-11-16T11:59:30Z"}
-    reset = replace(facts, report=report(reset=done))
+    reset = replace(seen, report=report(reset=done))
     found = decided(reset)
     assert found.status is not None
     assert found.status["reset"] == done
     (event,) = found.events
     assert (event.type, event.reason) == ("Normal", "Reset")
-    assert event.message == "reset '2026-11-01': every topic began anew at 2026-11-16T11:59:30Z"
+    assert event.message == "reset '2026-11-01' done at 2026-11-16T11:59:30Z: every topic starts a new generation"
     silent = replace(carried_out(reset, found), report=report())
     assert decided(silent).events == ()
 
 
 @pytest.mark.parametrize("reason", ["not one word", "no-luck", "kafka", "", "x" * 500, "Ünglück", "A\nB"])
-def test_a_driver_cannot_put_just_anything_into_an_event(reason: str) -> None:
+def test_an_invalid_reason_of_a_driver_becomes_unreadable(reason: str) -> None:
     told = report("Degraded", conditions=[condition("Ready", False, reason, "no luck")])
     (event,) = decided(running(report=told)).events
     assert event.reason == "Unreadable"

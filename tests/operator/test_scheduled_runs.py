@@ -1,4 +1,4 @@
-"""`run: Scheduled`: a CronJob whose runs are those of `run: Once`, and a status that remembers the last of them."""
+"""`run: Scheduled`: a CronJob with the Jobs of `run: Once`; the status keeps the last run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from s3sink_operator.model import Exit, Observed, Pod
-from tests.operator.facts import (
+from s3sink_operator.values.objects import ContainerExit, Pod
+from s3sink_operator.values.observation import Observation
+from tests.operator.samples import (
     NOW,
     SETTINGS,
     carried_out,
@@ -41,10 +42,10 @@ NO_BUCKET = json.dumps(
     ).document
 )
 
-NO_LUCK = Exit(2, "Error", NO_BUCKET)
+NO_LUCK = ContainerExit(2, "Error", NO_BUCKET)
 
 
-def scheduled(*runs: Any, pods: tuple[Pod, ...] = (), **fields: Any) -> Observed:
+def scheduled(*runs: Any, pods: tuple[Pod, ...] = (), **fields: Any) -> Observation:
     return observed(fields.pop("sink", SINK), children=(*children(SINK), *runs), pods=pods, **fields)
 
 
@@ -54,14 +55,14 @@ def pod_of(number: int, **fields: Any) -> Pod:
 
 
 def done(number: int, message: str = COMPLETED) -> Pod:
-    return pod_of(number, phase="Succeeded", ready=False, ended=Exit(0, "Completed", message))
+    return pod_of(number, phase="Succeeded", ready=False, ended=ContainerExit(0, "Completed", message))
 
 
-def broken(number: int, end: Exit = NO_LUCK, **fields: Any) -> Pod:
+def broken(number: int, end: ContainerExit = NO_LUCK, **fields: Any) -> Pod:
     return pod_of(number, phase="Failed", ready=False, ended=end, **fields)
 
 
-def test_the_cron_job_makes_the_same_job_as_once_and_never_two_at_a_time() -> None:
+def test_the_cron_job_runs_the_same_job_as_once_never_two_at_a_time() -> None:
     once = next(d for d in decided(observed(resource({"run": "Once"}))).apply if d["kind"] == "Job")
     cron = next(d for d in decided(observed(SINK)).apply if d["kind"] == "CronJob")
     spec = cron["spec"]
@@ -83,8 +84,8 @@ def test_jobs_and_pods_of_a_run_are_found_by_our_labels() -> None:
 
 
 def test_before_the_first_run_it_waits_for_the_schedule() -> None:
-    for facts in (observed(SINK), scheduled()):
-        status = status_of(facts)
+    for seen in (observed(SINK), scheduled()):
+        status = status_of(seen)
         assert (status["phase"], named(status, "Ready")) == ("Pending", ("False", "WaitingForSchedule"))
         assert "0 * * * *" in message(status, "Ready")
 
@@ -99,20 +100,20 @@ def test_a_run_under_way_shows_what_its_driver_reports() -> None:
 
 
 def test_between_two_runs_the_report_of_the_last_one_stays() -> None:
-    facts = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),))
-    status = status_of(facts)
+    seen = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),))
+    status = status_of(seen)
     assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
     assert status["flush"]["totalRecords"] == 5
     assert status["lag"]["records"] == 0
     assert message(status, "Ready").endswith("the next run follows the schedule 0 * * * *")
-    later = replace(carried_out(facts, decided(facts)), pods=(), now=NOW + timedelta(days=1))
+    later = replace(carried_out(seen, decided(seen)), pods=(), now=NOW + timedelta(days=1))
     found = decided(later)
     kept = found.status or later.resource.status
     assert (kept["phase"], kept["flush"]["totalRecords"]) == ("Completed", 5)
     assert named(kept, "CaughtUp") == ("True", "Level")
 
 
-def test_a_run_that_failed_shows_until_another_went_well() -> None:
+def test_a_failed_run_shows_until_another_one_succeeds() -> None:
     failed = run_of(SINK, 1, "Failed", "PodFailurePolicy")
     status = status_of(scheduled(failed, pods=(broken(1),)))
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "BucketMissing"))
@@ -122,14 +123,14 @@ def test_a_run_that_failed_shows_until_another_went_well() -> None:
     told = replace(report(), pod="orders-s3sink-2-abc")
     status = status_of(scheduled(failed, run_of(SINK, 2), pods=(broken(1), pod_of(2)), report=told))
     assert (status["phase"], named(status, "Ready")) == ("Degraded", ("True", "Running"))
-    assert "the run before it failed: bucket lake does not exist" in message(status, "Ready")
+    assert "the previous run failed: bucket lake does not exist" in message(status, "Ready")
 
     status = status_of(scheduled(failed, run_of(SINK, 2, "Complete"), pods=(broken(1), done(2))))
     assert (status["phase"], named(status, "Ready")) == ("Completed", ("True", "Completed"))
     assert "failed" not in message(status, "Ready")
 
 
-def test_a_run_that_has_no_pod_yet_is_not_taken_for_the_one_before_it() -> None:
+def test_a_run_without_a_pod_is_not_mistaken_for_the_previous_one() -> None:
     fresh = run_of(SINK, 2)
     fresh = replace(fresh, document={**fresh.document, "metadata": {**fresh.document["metadata"]}})
     fresh.document["metadata"]["creationTimestamp"] = "2026-11-16T11:59:30Z"
@@ -137,59 +138,59 @@ def test_a_run_that_has_no_pod_yet_is_not_taken_for_the_one_before_it() -> None:
     assert (status["phase"], named(status, "Ready")) == ("Pending", ("False", "Creating"))
 
 
-def test_a_try_that_failed_while_another_follows_is_not_the_end_of_the_run() -> None:
-    crashed = broken(1, Exit(1, "Error", "boom"))
+def test_a_failed_attempt_with_retries_left_is_not_a_failed_run() -> None:
+    crashed = broken(1, ContainerExit(1, "Error", "boom"))
     status = status_of(scheduled(run_of(SINK, 1), pods=(crashed,)))
     assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "TryingAgain"))
     assert "code 1: boom" in message(status, "Ready")
-    # The driver is done, and Kubernetes has not noted it yet.
+    # The driver has ended, and Kubernetes has not updated the Job yet.
     assert ready(scheduled(run_of(SINK, 1), pods=(done(1),))) == ("True", "Completed")
 
 
 @pytest.mark.parametrize(
     ("end", "fields", "word", "expected"),
     [
-        (Exit(137, "OOMKilled"), {}, "BackoffLimitExceeded", "OOMKilled"),
-        (Exit(1, "Error", "boom"), {}, "BackoffLimitExceeded", "DriverFailed"),
-        (Exit(143, "Error"), {}, "DeadlineExceeded", "DeadlineExceeded"),
-        (Exit(137, "Error"), {"reason": "Evicted", "reason_message": "low on disk"}, "", "Evicted"),
+        (ContainerExit(137, "OOMKilled"), {}, "BackoffLimitExceeded", "OOMKilled"),
+        (ContainerExit(1, "Error", "boom"), {}, "BackoffLimitExceeded", "DriverFailed"),
+        (ContainerExit(143, "Error"), {}, "DeadlineExceeded", "DeadlineExceeded"),
+        (ContainerExit(137, "Error"), {"reason": "Evicted", "reason_message": "low on disk"}, "", "Evicted"),
     ],
 )
-def test_why_a_run_failed_is_said_in_one_word(end: Exit, fields: dict[str, Any], word: str, expected: str) -> None:
-    facts = scheduled(run_of(SINK, 1, "Failed", word), pods=(broken(1, end, **fields),))
-    assert ready(facts) == ("False", expected)
+def test_a_failed_run_has_a_reason(end: ContainerExit, fields: dict[str, Any], word: str, expected: str) -> None:
+    seen = scheduled(run_of(SINK, 1, "Failed", word), pods=(broken(1, end, **fields),))
+    assert ready(seen) == ("False", expected)
 
 
-def test_a_failed_run_whose_pods_are_gone_is_still_failed() -> None:
+def test_a_failed_run_stays_failed_after_its_pods_are_removed() -> None:
     status = status_of(scheduled(run_of(SINK, 1, "Failed", "DeadlineExceeded")))
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "DriverFailed"))
 
 
-def test_another_spec_is_for_the_next_run_and_the_one_under_way_ends_with_its_own() -> None:
+def test_a_new_spec_is_for_the_next_run_only() -> None:
     sink = resource({**SCHEDULE, "flush": {"records": 7}}, generation=4)
     told = replace(report(), pod="orders-s3sink-1-abc")
-    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told, sink=sink)
-    found = decided(facts)
+    seen = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told, sink=sink)
+    found = decided(seen)
     assert {d["kind"] for d in found.apply} == {"ConfigMap", "CronJob"}
     assert not found.delete
-    assert not found.rolls
-    assert ready(facts) == ("True", "Running")
+    assert not found.rollout
+    assert ready(seen) == ("True", "Running")
 
 
 def test_paused_starts_no_run_and_ends_the_one_under_way() -> None:
     paused = resource({**SCHEDULE, "state": "Paused"}, generation=4)
-    facts = scheduled(run_of(SINK, 1, "Complete"), run_of(SINK, 2), pods=(done(1), pod_of(2)), sink=paused)
-    found = decided(facts)
+    seen = scheduled(run_of(SINK, 1, "Complete"), run_of(SINK, 2), pods=(done(1), pod_of(2)), sink=paused)
+    found = decided(seen)
     assert [(c.kind, c.name) for c in found.delete] == [("Job", "orders-s3sink-2")]
     cron = next(d for d in found.apply if d["kind"] == "CronJob")
     assert cron["spec"]["suspend"] is True
-    assert (status_of(facts)["phase"], ready(facts)) == ("Paused", ("False", "Pausing"))
-    over = replace(carried_out(facts, found), pods=(done(1),))
+    assert (status_of(seen)["phase"], ready(seen)) == ("Paused", ("False", "Pausing"))
+    over = replace(carried_out(seen, found), pods=(done(1),))
     assert (status_of(over)["phase"], ready(over)) == ("Paused", ("False", "Paused"))
     assert not decided(over).delete
 
 
-def test_running_again_after_a_pause_goes_on_with_the_schedule() -> None:
+def test_resuming_a_pause_resumes_the_schedule() -> None:
     paused = resource({**SCHEDULE, "state": "Paused"}, generation=4)
     again = resource(SCHEDULE, generation=5)
     held = carried_out(scheduled(sink=paused), decided(scheduled(sink=paused)))
@@ -198,20 +199,20 @@ def test_running_again_after_a_pause_goes_on_with_the_schedule() -> None:
     assert cron["spec"]["suspend"] is False
 
 
-def test_stopped_takes_the_cron_job_and_with_it_the_run_under_way() -> None:
+def test_stopped_deletes_the_cron_job_and_its_current_run() -> None:
     stopped = resource({**SCHEDULE, "state": "Stopped"}, generation=4)
-    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), sink=stopped)
-    found = decided(facts)
-    # Its Jobs and their pods are the garbage collector's.
+    seen = scheduled(run_of(SINK, 1), pods=(pod_of(1),), sink=stopped)
+    found = decided(seen)
+    # The garbage collector deletes its Jobs and their pods.
     assert [(c.kind, c.name) for c in found.delete] == [("CronJob", "orders-s3sink")]
-    assert ready(facts) == ("False", "Stopping")
+    assert ready(seen) == ("False", "Stopping")
 
 
-def test_a_spec_with_mistakes_leaves_the_schedule_of_the_one_before_it() -> None:
+def test_a_refused_spec_keeps_the_former_schedule() -> None:
     sink = resource({**SCHEDULE, "flush": {"interval": 5}}, generation=4)
-    facts = scheduled(sink=sink)
-    assert (decided(facts).apply, decided(facts).delete) == ((), ())
-    assert "runs keep the spec of generation 3 (WaitingForSchedule: " in message(status_of(facts), "Ready")
+    seen = scheduled(sink=sink)
+    assert (decided(seen).apply, decided(seen).delete) == ((), ())
+    assert "runs stay on the spec of generation 3, not ready (WaitingForSchedule: " in message(status_of(seen), "Ready")
     after = scheduled(run_of(SINK, 1, "Complete"), pods=(done(1),), sink=sink)
     status = status_of(after)
     assert named(status, "Accepted") == ("False", "InvalidSpec")
@@ -219,7 +220,7 @@ def test_a_spec_with_mistakes_leaves_the_schedule_of_the_one_before_it() -> None
     assert status["flush"]["totalRecords"] == 5
 
 
-def test_jobs_of_somebody_elses_cron_job_do_not_count() -> None:
+def test_jobs_of_a_foreign_cron_job_do_not_count() -> None:
     foreign = replace(run_of(SINK, 1, "Failed"), owner="somebody")
     assert ready(scheduled(foreign)) == ("False", "WaitingForSchedule")
 
@@ -232,7 +233,7 @@ def test_a_job_that_gets_no_pod_says_where_to_look() -> None:
 
 def test_a_new_operator_changes_the_next_run_and_restarts_nothing() -> None:
     told = replace(report(), pod="orders-s3sink-1-abc")
-    facts = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told)
-    found = decided(facts, replace(SETTINGS, image="registry.example/s3sink:2"))
+    seen = scheduled(run_of(SINK, 1), pods=(pod_of(1),), report=told)
+    found = decided(seen, replace(SETTINGS, image="registry.example/s3sink:2"))
     assert [d["kind"] for d in found.apply] == ["CronJob"]
-    assert (found.rolls, found.delete) == (False, ())
+    assert (found.rollout, found.delete) == (False, ())

@@ -1,4 +1,4 @@
-"""Where choices come from: Hypothesis, which finds the shortest story of a failure, or a plain seed, which is fast."""
+"""The source of choices: Hypothesis, which shrinks a failure, or a seed, which is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real driver on model parts: only where it touches S3, Kafka and Spark is it given others."""
+"""The real driver with models of S3, Kafka and Spark."""
 
 from __future__ import annotations
 
@@ -7,30 +7,38 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from s3sink_job.engine import driver, held, holds, publish, sending, write
-from s3sink_job.engine.driver import Driver
-from s3sink_job.engine.job import JobFailed
-from s3sink_job.engine.write import SliceResult, WriteTask, result_from_json
-from s3sink_job.engine.writing import Writing
-from s3sink_job.errors import FencedError, S3SinkError
-from s3sink_job.flush.contact import Topic
-from s3sink_job.flush.cut import Limits
+from s3sink_api.spec import Destination, S3Sink, parse
+from s3sink_job.base.errors import FencedError, S3SinkError
+from s3sink_job.base.secrets import Secrets
+from s3sink_job.commit import multipart_publisher
+from s3sink_job.driver import driver, takeover
+from s3sink_job.driver.driver import Driver
+from s3sink_job.flush import partition_backoff
+from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
 from s3sink_job.flush.manifest import Slice
-from s3sink_job.flush.plan import Offsets, TopicPartition
-from s3sink_job.flush.state import State
-from s3sink_job.flush.truncation import Validated
+from s3sink_job.flush.slicing import Limits
+from s3sink_job.flush.state import SinkState
+from s3sink_job.flush.truncation import OffsetValidation
+from s3sink_job.kafka import open_transactions
+from s3sink_job.kafka.connection import KafkaConnection
+from s3sink_job.kafka.slice_reader import JobFailed
 from s3sink_job.report import logs
-from s3sink_job.report.reporter import Reporter
-from s3sink_job.secrets import Secrets
-from s3sink_job.spec import Destination, S3Sink, parse
+from s3sink_job.report.status import Reporter
 from s3sink_job.stores import probe as probing
-from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.retry import RetryPolicy
+from s3sink_job.stores.s3.bucket import S3Bucket
+from s3sink_job.task import slice_writer, upload_pool
+from s3sink_job.task.flush_job import FlushJob
+from s3sink_job.task.slice_result import SliceResult, result_from_json
+from s3sink_job.task.slice_task import SliceTask
 from tests.protocol.store import ModelClient, ModelS3
 from tests.protocol.world import Applied, Line, Process, Reset, Scheduled, World
 
@@ -103,7 +111,7 @@ class ModelAdmin:
         wanted = list(partitions)
         return self._world.look(self._line, "leader epochs", lambda: self._world.kafka.leader_epochs(wanted))
 
-    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
+    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> OffsetValidation:
         asked = dict(offsets)
         return self._world.look(self._line, "validate", lambda: self._world.kafka.validate(asked))
 
@@ -117,14 +125,27 @@ class ModelAdmin:
         return
 
 
-class ModelWriting(Writing):
-    """`engine.writing.Writing`, but for the Spark job."""
+class ModelConnection(KafkaConnection):
+    def __init__(self, world: World, line: Line) -> None:
+        self._world, self._line = world, line
+        self.properties = {}
 
-    world: World
-    line: Line
+    def admin(self) -> Any:
+        return ModelAdmin(self._world, self._line)
 
-    def run(self, task: WriteTask, state: State, connection: Mapping[str, str]) -> list[SliceResult]:
-        """As `engine.job.run_job`: a task for each slice, and what is raised in one fails the job."""
+    def close(self) -> None:
+        return
+
+
+@dataclass
+class ModelFlushJob(FlushJob):
+    """The whole `FlushJob`, except for the Spark job."""
+
+    world: World = field(kw_only=True)
+    line: Line = field(kw_only=True)
+
+    def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
+        """As `task.flush_job.run_job`: a task for each slice, and an exception in one of them fails the job."""
         results: dict[Slice, SliceResult] = {}
         for part in task.slices:
             try:
@@ -135,7 +156,7 @@ class ModelWriting(Writing):
         return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
 
     def _fetch(self, part: Slice) -> Iterator[pa.RecordBatch]:
-        """Whatever log is there at the moment is what a consumer reads."""
+        """Reads the log that exists at the moment."""
         at, name = part.start, f"read {part}"
         while at < part.end:
             found = self.world.read(self.line, name, lambda at=at: self._records(part, at))
@@ -159,9 +180,9 @@ class ModelWriting(Writing):
 
 
 class ModelDriver(Driver):
-    """`engine.driver.Driver`, whole, but for the client of Kafka and the Spark job."""
+    """The whole `Driver`, except for the client of Kafka and the Spark job."""
 
-    writing: type[ModelWriting] = ModelWriting
+    new_flush_job: type[ModelFlushJob] = ModelFlushJob
 
     def __init__(
         self,
@@ -171,6 +192,7 @@ class ModelDriver(Driver):
         run: str = "Continuous",
         manifest: Applied | None = None,
     ) -> None:
+        self.world, self.line = world, line
         delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
         manifest = manifest or world.applied
         super().__init__(
@@ -182,28 +204,28 @@ class ModelDriver(Driver):
             stop=threading.Event(),
             clock=lambda: world.now,
         )
-        self.world, self.line = world, line
-        self.limits = LIMITS
-        self._writing = self.writing(**vars(self._writing))
-        self._writing.world, self._writing.line = world, line
-        self._repairs.writing = self._writing
+        self.planner.limits = LIMITS
         BUCKETS[line.name] = ModelClient(world.store, lambda *request: world.request(line, *request))
 
-    def _kafka(self) -> Any:
-        return ModelAdmin(self.world, self.line)
+    def _connect_to_kafka(self) -> KafkaConnection:
+        return ModelConnection(self.world, self.line)
+
+    def _new_flush_job(self) -> FlushJob:
+        parts = (self.sink, self.secrets, self.spark, self.stop, self.routing)
+        return self.new_flush_job(*parts, lambda count: None, world=self.world, line=self.line)
 
 
 BUCKETS: dict[str, ModelClient] = {}
 """The way to the store by the name of the driver's secrets: all that a pickled task has of its driver."""
 
 
-def model_bucket(destination: Destination, secrets: Secrets, retrying: Retrying) -> Bucket:
-    at_once = Retrying(retrying.max, backoff=0)
-    return Bucket(BUCKETS[secrets.folder], destination.bucket, at_once)  # type: ignore[arg-type]
+def model_bucket(destination: Destination, secrets: Secrets, retry: RetryPolicy, **_: Any) -> Bucket:
+    at_once = RetryPolicy(retry.max, backoff=0)
+    return Bucket(S3Bucket(BUCKETS[secrets.folder], destination.bucket), at_once)  # type: ignore[arg-type]
 
 
 class AtOnce:
-    """The threads of `sending` without threads, likewise."""
+    """The threads of `upload_pool` without threads."""
 
     def __init__(self, workers: int) -> None:
         return
@@ -221,7 +243,7 @@ class AtOnce:
 
 
 class OneByOne:
-    """The pool of `publish` without its threads, so that one choice after another decides."""
+    """The thread pool of the publisher without threads, so that requests come one after the other."""
 
     def __init__(self, workers: int) -> None:
         return
@@ -233,7 +255,7 @@ class OneByOne:
         return
 
     def map(self, call: Callable[[Any], Any], items: Iterable[Any], chunksize: int) -> list[Any]:
-        """Every item has its turn; the first failure is raised after the last one."""
+        """All items are processed; the first failure is raised at the end."""
         done, failures = [], []
         for item in items:
             try:
@@ -245,27 +267,27 @@ class OneByOne:
         return done
 
 
-def probe_like(world: World) -> probing.Probed:
-    """What the probe finds out about a store of the world's kind: on another one, where it disturbs nothing."""
+def probe_like(world: World) -> probing.ProbeResult:
+    """What the probe finds out about the world's kind of store, on another one of that kind."""
     store = ModelS3(lambda key, before, after: None, **world.store_kind)  # type: ignore[arg-type]
     client = ModelClient(store, lambda name, call, writes: call())
-    return probing.probe(Bucket(client, "lake", Retrying(0)), "state")  # type: ignore[arg-type]
+    return probing.probe(Bucket(S3Bucket(client, "lake"), RetryPolicy(0)), "state")  # type: ignore[arg-type]
 
 
 @contextmanager
 def model_parts(world: World) -> Iterator[None]:
-    """Puts the model where the driver and its tasks would open a bucket."""
+    """Replaces the places where the driver and its tasks open a bucket."""
     before = dict(BUCKETS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probing, "ThreadPool", OneByOne)
         probed = probe_like(world)
         patch.setattr(driver, "open_bucket", model_bucket)
-        patch.setattr(write, "open_bucket", model_bucket)
-        patch.setattr(driver, "probe", lambda bucket, folder: probed)
-        patch.setattr(holds, "backoff", lambda retries, attempts: 1.0)
-        patch.setattr(held, "holding", lambda admin, partitions: [])
-        patch.setattr(publish, "ThreadPool", OneByOne)
-        patch.setattr(sending, "ThreadPoolExecutor", AtOnce)
+        patch.setattr(slice_writer, "open_bucket", model_bucket)
+        patch.setattr(takeover, "probe", lambda bucket, folder: probed)
+        patch.setattr(partition_backoff, "backoff", lambda retries, attempts: 1.0)
+        patch.setattr(open_transactions, "first_open_transactions", lambda admin, partitions: [])
+        patch.setattr(multipart_publisher, "ThreadPool", OneByOne)
+        patch.setattr(upload_pool, "ThreadPoolExecutor", AtOnce)
         patch.setattr(logs.log, "disabled", True)
         yield
     BUCKETS.clear()
@@ -273,14 +295,14 @@ def model_parts(world: World) -> Iterator[None]:
 
 
 def run_driver(world: World, process: Process, request_retries: int, manifest: Applied) -> None:
-    """As `engine.loop.Loop`: a fenced driver ends, after any other error the next step starts afresh."""
+    """As `driver.loop.Loop`: a fenced driver ends; after any other error the next step follows."""
     line = Scheduled(process)
     running = ModelDriver(world, line, request_retries, manifest=manifest)
     while True:
         process.well = False
         try:
             running.step()
-            process.well, process.writer = True, running.books.ledger.writer
+            process.well, process.writer = True, running.committer.ledger.writer
         except FencedError:
             world.note(f"{process.name}: fenced")
             return

@@ -1,13 +1,12 @@
-"""Kafka as the sink sees it: topics with ids, logs of offsets with holes in them, leaders that change and lose."""
+"""A model of Kafka: topics with ids, logs with gaps in their offsets, leaders that change and lose records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from s3sink_job.flush.contact import Topic
-from s3sink_job.flush.plan import Offsets, TopicPartition
-from s3sink_job.flush.truncation import Validated
+from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
+from s3sink_job.flush.truncation import OffsetValidation
 
 BAD = b"\xff"
 """A value that is not text: a record the sink has to leave out."""
@@ -19,7 +18,7 @@ Records = dict[int, bytes]
 
 @dataclass
 class Log:
-    """`written` remembers every record of this branch there ever was; `records` is what Kafka still has."""
+    """`written`: every record that this branch ever had; `records`: what Kafka still has."""
 
     incarnation: str
     earliest: int = 0
@@ -71,7 +70,7 @@ class Log:
         self.elect()
 
     def diverged(self, offset: int, epoch: int) -> tuple[bool, int | None]:
-        """Whether the log no longer has all below the offset that a leader of this epoch had, and from where on."""
+        """Whether the log lost records below the offset that a leader of this epoch had, and from which offset on."""
         later = [start for known, start in self.epochs if known > epoch]
         if epoch > self.epoch:
             return True, None
@@ -98,7 +97,7 @@ class ModelKafka:
         return f"id{self._made}"
 
     def name(self, told: str) -> str:
-        """The topic that an id of the state is of. While there were no ids, there was but the first one."""
+        """The topic with an id of the state. Without ids there was only the first topic."""
         return told or FIRST_ID
 
     @property
@@ -124,11 +123,11 @@ class ModelKafka:
         return dict.fromkeys(topics, there)
 
     def led(self) -> dict[int, Log]:
-        """The logs that can be asked for or read."""
+        """The logs with a leader."""
         return {partition: log for partition, log in self.logs.items() if partition not in self.leaderless}
 
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
-        """Of the partitions that are there; KeyError if there is none."""
+        """Of existing partitions; KeyError if there is none."""
         wanted = list(partitions)
         logs = self.led()
         found = {at: logs[at[1]] for at in wanted if at[1] in logs}
@@ -140,13 +139,13 @@ class ModelKafka:
         logs = self.led()
         return {at: logs[at[1]].epoch for at in partitions if at[1] in logs}
 
-    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
+    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> OffsetValidation:
         logs = self.led()
         told = {at: logs[at[1]].diverged(*asked) for at, asked in offsets.items() if at[1] in logs}
         silent = dict.fromkeys(offsets.keys() - told.keys(), "no leader")
-        return Validated({at: point for at, (lost, point) in told.items() if lost}, silent)
+        return OffsetValidation({at: point for at, (lost, point) in told.items() if lost}, silent)
 
     def offsets_at(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """At a time that lies in the middle of every log; nothing is as new as that in a log without records."""
+        """At a time in the middle of every log; None for a log without records."""
         middles = {p: (log.earliest + log.end) // 2 if log.records else None for p, log in self.logs.items()}
         return {at: middles[at[1]] for at in partitions}

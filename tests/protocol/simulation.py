@@ -1,18 +1,15 @@
-"""One run: drivers, faults and changes in Kafka as the choices have it, then the proof that nothing is lost."""
+"""One run: drivers, faults and changes in Kafka by choice, then the proof that nothing is lost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
 
-from s3sink_job.engine.gc import orphans
-from s3sink_job.engine.publish import FLUSH_TAG
-from s3sink_job.errors import S3SinkError
-from s3sink_job.flush.manifest import Gap, GapReason
-from s3sink_job.flush.state import State
-from s3sink_job.flush.statefile import state_to_json
+from s3sink_job.base.errors import S3SinkError
+from s3sink_job.proof.orphaned_uploads import orphaned_uploads
+from s3sink_job.stores.object_tags import FLUSH_TAG
 from tests.protocol.drivers import IDLE_AT, INTERVAL, TOPIC, ModelDriver, model_parts, run_driver
-from tests.protocol.log import BAD, Log, Records
+from tests.protocol.proofs import prove_everything_once, prove_level, try_older_state
 from tests.protocol.store import TWICE
 from tests.protocol.watchdog import STATE_FOLDER
 from tests.protocol.world import (
@@ -24,7 +21,6 @@ from tests.protocol.world import (
     Fate,
     Process,
     Reset,
-    Violation,
     World,
 )
 
@@ -72,7 +68,7 @@ class _Run:
             twice=TWICE[self.pick(len(TWICE))],
             partitions=1 + self.pick(2),
         )
-        # Brokers without topic ids: re-creation cannot be noticed then, so topics are not recreated.
+        # Without topic ids a recreated topic cannot be noticed, so topics are not recreated then.
         self.world.kafka.tells_ids = self.pick(4) > 0
         drawn = FAULTS[self.pick(len(FAULTS))]
         self.faults = drawn if setting.faults is None else setting.faults
@@ -135,7 +131,7 @@ class _Run:
             self.world.note(f"-- {log.incarnation} reaches {log.end}")
 
     def wait(self) -> None:
-        """Rights are given back and leaders elected meanwhile."""
+        """Permissions are restored and leaders elected meanwhile."""
         self.world.now += INTERVAL / 2
         self.world.kafka.hidden, self.world.kafka.leaderless = False, set()
         self.world.note("-- time passes")
@@ -171,12 +167,12 @@ class _Run:
             self.world.note(f"-- {upload_id} is aborted by a lifecycle rule")
 
     def gc(self) -> None:
-        """`s3sink gc` for uploads of any age. Its requests may fail, and what it then sees must not look complete."""
+        """`s3sink gc` for uploads of any age. Its requests may fail; then a list must not look complete."""
         world = self.world
         line = Direct("gc", lambda name, writes: Fate.LOST if self.pick(100) >= 100 - self.faults else Fate.DONE)
         driver = ModelDriver(world, line, self.request_retries)
         try:
-            found = list(orphans(driver._bucket(), driver.routing, [TOPIC], timedelta(0)))
+            found = list(orphaned_uploads(driver.bucket(), driver.routing, [TOPIC], timedelta(0)))
         except S3SinkError as error:
             world.note(f"gc: {type(error).__name__}")
             return
@@ -205,7 +201,7 @@ class _Run:
             self.world.note(f"-- {log.incarnation} has a new leader, of epoch {log.epoch}")
 
     def cut(self) -> None:
-        """An unclean election. Often the log has grown again before anybody looks."""
+        """An unclean election. Often the log has grown again before the next observation."""
         if logs := self.world.kafka.logs:
             log = logs[self.pick(len(logs))]
             log.cut(log.end - self.pick(6))
@@ -214,7 +210,7 @@ class _Run:
             self.world.note(f"-- {log.incarnation} was cut to {log.end - grown}, and reaches {log.end} again")
 
     def hide(self) -> None:
-        """Somebody takes a right away, and gives it back."""
+        """A permission is removed, or restored."""
         kafka = self.world.kafka
         kafka.hidden = not kafka.hidden
         self.world.note(f"-- the topic may {'not ' if kafka.hidden else ''}be seen")
@@ -228,10 +224,10 @@ class _Run:
             self.world.note(f"-- without a leader: {sorted(kafka.leaderless)}")
 
     def read_and_remove(self) -> None:
-        """COPY … PURGE: somebody loads an object and deletes it.
+        """COPY … PURGE: a reader loads an object and deletes it.
 
-        While a driver is between completing uploads and noting it, that may look like an upload that was lost; this
-        window is documented, and left out here.
+        Between completing uploads and storing that, a deleted object may look like a lost upload. This window is
+        documented, and left out here.
         """
         world = self.world
         stored = world.watchdog.history[-1].publishing if world.watchdog.history else None
@@ -248,12 +244,12 @@ class _Run:
             world.note(f"-- {key} was loaded and removed by its reader")
 
     def zombie(self) -> None:
-        """A pod on a node that was cut off starts again, with a manifest of long ago."""
+        """A pod on a partitioned node restarts with an old manifest."""
         if earlier := self.world.earlier:
             self.start(earlier[self.pick(len(earlier))])
 
     def roll_back(self) -> None:
-        """What if somebody put an older state back? Tried on a copy of the world, where no other driver runs."""
+        """An older state is restored, in a copy of the world without other drivers."""
         history = self.world.watchdog.history
         if len(history) > 1 and self.world.conditional:
             try_older_state(self.world, history[self.pick(len(history) - 1)])
@@ -274,7 +270,7 @@ class _Run:
             self.world.note(f"-- the topic is made anew, as {kafka.id}")
 
     def reset(self) -> None:
-        """Somebody asks for one; or the manifest is put back to an earlier one, as Argo CD does it."""
+        """A new reset; or an earlier manifest is applied again, as Argo CD does."""
         world = self.world
         if self.pick(3) or not self.resets:
             self.resets.append(Reset(f"n{len(self.resets) + 1}", POSITIONS[self.pick(len(POSITIONS))]))
@@ -284,7 +280,7 @@ class _Run:
         world.note(f"-- the manifest has {world.reset}")
 
     def level(self, name: str) -> None:
-        """A fresh driver alone, without faults, until all that is in Kafka is in the bucket; then the proof."""
+        """A new driver alone, without faults, until everything is in the bucket; then the proof."""
         world = self.world
         if not world.kafka.logs:
             world.kafka.make(1)
@@ -299,7 +295,7 @@ class _Run:
         prove_everything_once(world)
 
     def wake_the_stale(self) -> None:
-        """Those who were stopped go on, and requests of long ago arrive."""
+        """Paused drivers resume, and late requests arrive."""
         while self.world.late:
             self.world.arrive(0)
         for process in self.alive:
@@ -309,178 +305,6 @@ class _Run:
         self.world.check()
 
 
-def prove_level(world: World, driver: ModelDriver, steps: int = 40) -> None:
-    error: S3SinkError | None = None
-    for _ in range(steps):
-        world.now += INTERVAL + 1
-        try:
-            driver.step()
-        except S3SinkError as failure:
-            error = failure
-            world.note(f"{driver.line.name}: {type(failure).__name__}: {failure}")
-            if not failure.retryable:
-                break
-        world.check()
-        if is_level(world, driver):
-            return
-    world.blame(f"the sink never gets level; the last error: {error}", error)
-    world.check()
-
-
 def _noted(flush: str, publishing: str, settled: set[str]) -> bool:
-    """Whether its driver had the time to note that the flush is published."""
+    """Whether its driver has stored that the flush is published."""
     return flush != publishing or flush.rpartition("-")[2] in settled
-
-
-def try_older_state(world: World, older: State) -> None:
-    """Going on from it must not show a record twice: it is refused wherever something shows that it is older."""
-    state_key = f"{STATE_FOLDER}default/model/state.json"
-    trial = world.copy()
-    # Objects that their readers removed prove nothing any more; that is documented.
-    trial.store.objects |= world.removed
-    trial.store.restore(state_key, state_to_json(older))
-    trial.watchdog.history.append(older)
-    trial.note(f"-- the state of flush {older.flush}, epoch {older.epoch}, is put back")
-    with model_parts(trial):
-        driver = ModelDriver(trial, Direct(f"trial-{len(world.trace)}"))
-        for _ in range(4):
-            trial.now += INTERVAL + 1
-            try:
-                driver.step()
-            except S3SinkError as error:
-                trial.note(f"trial: {error.reason}: {error}")
-                if error.reason == "KeyTaken":
-                    trial.blame("a rolled back state went unnoticed until its names were taken", error)
-                break
-    trial.check()
-
-
-def is_level(world: World, driver: ModelDriver) -> bool:
-    books = driver.books
-    if books is None or books.in_doubt or books.state.publishing or books.state.lost:
-        return False
-    known = world.watchdog.history[-1].topics.get(TOPIC)
-    ends = {partition: log.end for partition, log in world.kafka.logs.items()}
-    return (
-        known is not None
-        and known.id == world.kafka.told_id
-        and {partition: at.offset for partition, at in known.partitions.items()} == ends
-    )
-
-
-def prove_everything_once(world: World) -> None:
-    """Each record of each log, up to where the sink committed, is in one object, or noted as lost or skipped."""
-    problems: list[str] = []
-    for move in committed_moves(world):
-        log = world.kafka.past[move.topic_id, move.partition]
-        # What was committed is what one branch of the log had.
-        judged = [_unaccounted(world, log, branch, move, (move.generation,)) for branch in log.branches]
-        problems += min(judged, key=len)
-    problems += [*_stepped_over(world), *_given_up(world)]
-    if problems:
-        raise Violation("\n".join([*problems, "what happened:", *world.trace]))
-
-
-@dataclass(frozen=True)
-class Move:
-    """Offsets `[start, end)` that one swap committed."""
-
-    topic_id: str
-    generation: int
-    partition: int
-    start: int
-    end: int
-
-
-def committed_moves(world: World) -> list[Move]:
-    """Without conditions only the last state counts: two drivers may both have committed."""
-    if not world.conditional:
-        return [Move(world.kafka.name(i), g, p, s, e) for (g, p), (i, s, e) in committed_ranges(world).items()]
-    reached: dict[tuple[int, int], int] = {}
-    moves = []
-    for state in world.watchdog.history:
-        for topic in state.topics.values():
-            for partition, at in topic.partitions.items():
-                place = (topic.generation, partition)
-                if (before := reached.get(place, at.start)) < at.offset:
-                    moves.append(Move(world.kafka.name(topic.id), *place, before, at.offset))
-                reached[place] = at.offset
-    return moves
-
-
-def _given_up(world: World) -> list[str]:
-    """Records that were noted as lost with their uploads, though Kafka has them still. Cut logs are left out."""
-    problems = []
-    for gap in world.watchdog.gaps():
-        ids = {
-            topic.id
-            for state in world.watchdog.history
-            for topic in state.topics.values()
-            if topic.generation == gap.generation
-        }
-        log = world.kafka.logs.get(gap.partition)
-        same = {world.kafka.name(told) for told in ids} == {world.kafka.id}
-        if gap.reason == GapReason.UPLOAD_LOST and log is not None and same and not log.dead:
-            kept = [offset for offset in range(gap.start, gap.end) if offset in log.records]
-            problems += [f"record {log.incarnation}/{offset} was given up, and Kafka has it" for offset in kept]
-    return problems
-
-
-def _stepped_over(world: World) -> list[str]:
-    """Records of the logs as they are now that lie below the committed offset, and that no generation has."""
-    problems: list[str] = []
-    last = world.watchdog.history[-1]
-    for topic in last.topics.values():
-        since = [s for s in world.watchdog.history if s.resets == last.resets]
-        for partition, at in topic.partitions.items():
-            log = world.kafka.logs.get(partition)
-            if log is None or world.kafka.id != world.kafka.name(topic.id) or not log.dead:
-                continue
-            starts = {
-                (t.generation, s.start)
-                for state in since
-                for t in state.topics.values()
-                for p, s in t.partitions.items()
-                if p == partition and world.kafka.name(t.id) == world.kafka.id
-            }
-            generations = tuple(sorted({generation for generation, _ in starts}))
-            move = Move(world.kafka.id, topic.generation, partition, min(start for _, start in starts), at.offset)
-            problems += _unaccounted(world, log, log.written, move, generations)
-    return problems
-
-
-def _unaccounted(world: World, log: Log, branch: Records, move: Move, generations: tuple[int, ...]) -> list[str]:
-    """Records of a branch within the move that are in no object of these generations, and not noted either."""
-    places = {(generation, move.partition) for generation in generations}
-    gaps = [g for g in world.watchdog.gaps() if (g.generation, g.partition) in places]
-    skipped = world.watchdog.skipped()
-    problems: list[str] = []
-    for offset, value in branch.items():
-        if move.start <= offset < move.end:
-            left_out = any((*place, offset) in skipped for place in places)
-            holders = [key for g in generations for key in world.watchdog.holders.get((g, value), [])]
-            problems += _judge(world, log, offset, value, gaps, holders, left_out=left_out)
-    return problems
-
-
-def committed_ranges(world: World) -> dict[tuple[int, int], tuple[str, int, int]]:
-    """For each generation and partition: the topic's id, where the sink began and how far it got."""
-    states = world.watchdog.history if world.conditional else world.watchdog.history[-1:]
-    return {
-        (topic.generation, partition): (topic.id, at.start, at.offset)
-        for state in states
-        for topic in state.topics.values()
-        for partition, at in topic.partitions.items()
-    }
-
-
-def _judge(
-    world: World, log: Log, offset: int, value: bytes, gaps: list[Gap], holders: list[str], *, left_out: bool
-) -> list[str]:
-    record = f"record {log.incarnation}/{offset}"
-    lost = any(gap.start <= offset < gap.end for gap in gaps)
-    if value == BAD:
-        return [] if left_out or lost else [f"{record} is bad, and nobody counted it"]
-    if holders and lost and world.conditional and not log.dead:
-        return [f"{record} is noted as lost, yet it is in {sorted(set(holders))}"]
-    return [] if holders or lost else [f"{record} is committed, and in no object"]

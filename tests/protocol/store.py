@@ -1,7 +1,7 @@
-"""S3 in memory, as a boto3 client sees it: the model under the real `stores.bucket.Bucket`.
+"""S3 in memory with the interface of a boto3 client: the model below the real `stores.s3.bucket.S3Bucket`.
 
-Every request passes through `ask`, which decides whether it reaches the store, when, and whether its
-answer comes back. The store itself is strongly consistent, as S3 is.
+Every request passes through `ask`, which decides whether and when it reaches the store, and whether it is answered. The
+store itself is strongly consistent, as S3 is.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Pending:
 
 
 class ModelS3:
-    """`on_change` is told of every write that takes effect: (key, before, after).
+    """`on_change` is called for every write that takes effect: (key, before, after).
 
-    ETags of an `opaque` store say nothing of the content: each write has another. One that `forgets` does not give
-    metadata back.
+    ETags of an `opaque` store do not depend on the content: each write has another one. A store that `forgets` does
+    not return metadata.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ModelS3:
         return made
 
     def restore(self, key: str, body: bytes) -> None:
-        """Somebody puts an older version back."""
+        """Restores an older version."""
         self.objects[key] = Stored(body, self._etag(body), {})
 
     def keys(self, prefix: str) -> list[str]:
@@ -195,7 +195,7 @@ class ModelClient:
         return {"Uploads": page, "IsTruncated": True, "NextKeyMarker": key, "NextUploadIdMarker": upload_id}
 
     def list_parts(self, *, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:
-        """On one page: the model's objects have but one part."""
+        """On one page: the model's objects have one part only."""
         parts = self._ask(f"list parts of {Key} ({UploadId})", lambda: self._store.parts(UploadId), False)
         return {"Parts": parts, "IsTruncated": False}
 
@@ -245,7 +245,7 @@ class ModelClient:
 
 
 def conflict() -> ClientError:
-    """S3's answer to a conditional write while another one to the same key is under way."""
+    """S3's answer to a conditional write during another one to the same key."""
     return _refusal("ConditionalRequestConflict", 409)
 
 

@@ -1,18 +1,18 @@
-"""What several stories have in common, and those that are also told with a broken driver."""
+"""Steps that several scenarios share, and scenarios that also run with a broken driver."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 
-from s3sink_job.errors import S3SinkError
+from s3sink_job.base.errors import S3SinkError
 from tests.protocol.drivers import RECORDS, ModelDriver
-from tests.protocol.simulation import prove_everything_once, prove_level
+from tests.protocol.proofs import prove_everything_once, prove_level
 from tests.protocol.world import Crash, Direct, Fate, World
 
 
 class First:
-    """A fate for the first request whose name begins so; `then` happens just before it."""
+    """A fate for the first request whose name begins with `start`; `then` runs just before it."""
 
     def __init__(self, start: str, fate: Fate = Fate.DONE, then: Callable[[], None] = lambda: None) -> None:
         self.start, self.fate, self.then, self.over = start, fate, then, False
@@ -26,7 +26,7 @@ class First:
 
 
 def commit_and_die(world: World) -> None:
-    """A flush is committed, its driver dies, and before the next one starts its uploads are aborted."""
+    """A flush is committed, its driver crashes, and its uploads are aborted before the next one starts."""
     world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
     with suppress(Crash):
         ModelDriver(world, Direct("dies", First("complete", Fate.CRASH_BEFORE))).step()
@@ -47,7 +47,7 @@ def remake(world: World, records: int) -> None:
 
 
 def remade_while_read(world: World) -> None:
-    """The task plans on the old log and reads the new one."""
+    """The plan is for the old log, and the task reads the new one."""
     world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
     driver = ModelDriver(world, Direct("only", First("read", then=lambda: remake(world, RECORDS + 1))))
 
@@ -55,7 +55,7 @@ def remade_while_read(world: World) -> None:
 
 
 def manifest_without_an_answer(world: World) -> None:
-    """It is there, though its driver does not know; the next attempt covers more."""
+    """It is stored, but its driver does not know; the next attempt covers more records."""
     log = world.kafka.logs[0]
     log.append(RECORDS, hole=0, bad=False)
     driver = ModelDriver(world, Direct("only", First("put .s3sink/default/model/flushes", Fate.UNANSWERED)))

@@ -1,12 +1,13 @@
-"""Every request of a whole flush, and everything that can happen to it, one at a time: nothing is left to luck."""
+"""Every fault at every request of a flush, one at a time."""
 
 from __future__ import annotations
 
 import pytest
 
-from s3sink_job.errors import FencedError, S3SinkError
+from s3sink_job.base.errors import FencedError, S3SinkError
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
-from tests.protocol.simulation import POSITIONS, prove_everything_once, prove_level
+from tests.protocol.proofs import prove_everything_once, prove_level
+from tests.protocol.simulation import POSITIONS
 from tests.protocol.store import TWICE
 from tests.protocol.stories import First
 from tests.protocol.world import Crash, Direct, Fate, Reset, World
@@ -16,7 +17,7 @@ REQUESTS = 40
 
 
 class Counting:
-    """Something happens at one request, counted from the start; every other one is done."""
+    """A fate for the request with this number; all others succeed."""
 
     def __init__(self, number: int, fate: Fate) -> None:
         self.left = number
@@ -34,7 +35,7 @@ def fill(world: World, count: int = 2 * RECORDS + 1) -> None:
 
 
 def live(driver: ModelDriver, steps: int = 5) -> None:
-    """As the loop does: on after an error, until fenced or dead."""
+    """As the loop does: continues after errors, until fenced or crashed."""
     try:
         for _ in range(steps):
             driver.world.now += INTERVAL / 2
@@ -70,7 +71,7 @@ def test_one_fault_at_any_request_loses_and_repeats_nothing(fate: Fate, retries:
 @pytest.mark.parametrize("fate", [f for f in Fate if f is not Fate.DONE], ids=lambda fate: fate.name)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_one_fault_at_any_request_of_a_reset_carries_it_out_once(fate: Fate, position: str) -> None:
-    """A flush is committed and not published when the manifest asks for the reset."""
+    """A flush is committed but not published when the reset is requested."""
     for number in range(REQUESTS):
         world = World(twice=TWICE[number % len(TWICE)])
         with model_parts(world):
@@ -110,8 +111,8 @@ def test_a_late_request_changes_nothing_whenever_it_arrives(when: str) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1], ids=["nothing new", "new records meanwhile"])
-def test_a_driver_stopped_at_any_request_does_no_harm_when_it_wakes_up(more: int) -> None:
-    """SIGSTOP, another driver takes over and gets level, SIGCONT."""
+def test_a_driver_paused_at_any_request_does_no_harm_when_it_resumes(more: int) -> None:
+    """SIGSTOP, another driver takes over and catches up, SIGCONT."""
     for number in range(REQUESTS):
         world = World()
 
@@ -134,7 +135,7 @@ def test_a_driver_stopped_at_any_request_does_no_harm_when_it_wakes_up(more: int
 
 @pytest.mark.parametrize("fate", [Fate.UNANSWERED, Fate.LATE, Fate.LOST], ids=lambda fate: fate.name)
 def test_a_fault_at_any_two_writes_in_a_row_loses_and_repeats_nothing(fate: Fate) -> None:
-    """One retry does not help against two."""
+    """One retry is not enough for two faults."""
     for number in range(REQUESTS):
 
         class Two(Counting):

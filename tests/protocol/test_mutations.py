@@ -1,4 +1,4 @@
-"""The simulation can fail: rules of the protocol left out one by one, and the promise that is broken then."""
+"""The simulation finds broken drivers: each leaves out one rule of the protocol, and breaks a promise."""
 
 from __future__ import annotations
 
@@ -9,68 +9,68 @@ from typing import Any
 
 import pytest
 
-from s3sink_job.engine import driver
-from s3sink_job.engine.books import Books
-from s3sink_job.engine.ledger import Ledger
-from s3sink_job.engine.publish import publish
-from s3sink_job.engine.write import SliceResult
-from s3sink_job.errors import FencedError, TransientError
-from s3sink_job.flush import contact
-from s3sink_job.flush.contact import begin_anew, due_reset
+from s3sink_api.spec import Reset
+from s3sink_job.base.errors import FencedError, TransientError
+from s3sink_job.commit import ledger
+from s3sink_job.commit.committer import Committer
+from s3sink_job.commit.ledger import Ledger
+from s3sink_job.commit.multipart_publisher import MultipartPublisher
+from s3sink_job.commit.state_object import StateObject
+from s3sink_job.driver import driver, flusher, observer, takeover
+from s3sink_job.flush import resets, topic_changes
 from s3sink_job.flush.manifest import Manifest, ObjectEntry
-from s3sink_job.flush.state import ResetDone, State, commit, published, remake
+from s3sink_job.flush.resets import pending_reset, reset_topics
+from s3sink_job.flush.state import ResetDone, SinkState
 from s3sink_job.flush.statefile import state_to_json
-from s3sink_job.spec import Reset
-from s3sink_job.stores.bucket import PreconditionFailed
-from tests.protocol.choosing import Seeded
-from tests.protocol.drivers import ModelDriver, ModelWriting, model_parts
-from tests.protocol.simulation import Setting, simulate
+from s3sink_job.flush.transitions import commit, next_generation, published
+from s3sink_job.stores.errors import PreconditionFailed
+from s3sink_job.task.committable import CommitCheck
+from s3sink_job.task.slice_result import SliceResult
+from tests.protocol.drivers import ModelDriver, ModelFlushJob, model_parts
+from tests.protocol.mutations import broken_promise
+from tests.protocol.simulation import Setting
 from tests.protocol.stories import manifest_without_an_answer, remade_while_read
 from tests.protocol.world import Violation, World
 
-SEEDS = 600
 
+class BelievesAnyReadBack(StateObject):
+    """Considers any stored state its own."""
 
-class BelievesAnyReadBack(Ledger):
-    """Takes whatever state is stored for its own."""
-
-    def _read_back(self, target: State) -> str | None:
-        found = self.bucket.get(self.state_key)
+    def _read_back(self, target: SinkState) -> str | None:
+        found = self.bucket.get(self.key)
         return None if found is None or found[1] == self._etag else found[1]
 
 
 class ReusesNumbers(Ledger):
-    """A manifest of a failed attempt then has the name of the next one."""
+    """The manifest of a failed attempt has the same name as the next one."""
 
-    def next_number(self, state: State) -> int:
+    def next_number(self, state: SinkState) -> int:
         return state.flush + 1
 
 
-class SwapsWithoutCondition(Ledger):
-    def _swap(self, target: State) -> str:
-        return self.bucket.put(self.state_key, state_to_json(target))
+class SwapsWithoutCondition(StateObject):
+    def _swap(self, target: SinkState) -> str:
+        return self.bucket.put(self.key, state_to_json(target))
 
 
-class TakesTimeOutsForFailures(Ledger):
-    """Believes that a swap without an answer did not happen."""
+class TakesTimeOutsForFailures(StateObject):
+    """Assumes that a swap without an answer failed."""
 
-    def _swap(self, target: State) -> str:
+    def _swap(self, target: SinkState) -> str:
         try:
-            return self.bucket.put(
-                self.state_key, state_to_json(target), if_match=self._etag, if_absent=not self._etag, retry=False
-            )
+            return self.bucket.once.put(self.key, state_to_json(target), if_match=self._etag, if_absent=not self._etag)
         except PreconditionFailed:
             raise FencedError("412") from None
         except TransientError:
-            if (found := self.bucket.get(self.state_key)) is not None:
+            if (found := self.bucket.get(self.key)) is not None:
                 self._etag = found[1]
             raise
 
 
-class GoesOnAfterDoubt(Books):
-    """Does not have the ledger opened anew when nobody knows whether a swap happened."""
+class GoesOnAfterDoubt(Committer):
+    """Does not take over again when the outcome of a swap is unknown."""
 
-    def swap(self, state: State) -> State:
+    def swap(self, state: SinkState) -> SinkState:
         before = self._state
         try:
             return super().swap(state)
@@ -79,34 +79,34 @@ class GoesOnAfterDoubt(Books):
             raise
 
 
-class PublishesBeforeTheSwap(Books):
-    def commit(self, state: State, manifest: Manifest) -> State:
+class PublishesBeforeTheSwap(Committer):
+    def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
         self.ledger.put_manifest(manifest)
-        publish(self.ledger.bucket, manifest, exclusive=True)
+        MultipartPublisher().publish(self.ledger.bucket, manifest, exclusive=True)
         return self.swap(commit(state, manifest))
 
 
-class SwapsBeforeTheManifest(Books):
-    def commit(self, state: State, manifest: Manifest) -> State:
+class SwapsBeforeTheManifest(Committer):
+    def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
         state = self.swap(commit(state, manifest))
         self.ledger.put_manifest(manifest)
         return state
 
 
-class NotesBeforeItPublishes(Books):
+class NotesBeforeItPublishes(Committer):
     def publish(self, manifest: Manifest) -> list[ObjectEntry]:
         self.swap(published(self.state))
         return super().publish(manifest)
 
 
-class LeavesPublishingToOthers(Books):
-    """Forgets what the driver before it had committed and not published."""
+class LeavesPublishingToOthers(Committer):
+    """Forgets what an earlier driver committed and did not publish."""
 
-    def __init__(self, ledger: Ledger, state: State, clock: Callable[[], float]) -> None:
+    def __init__(self, ledger: Ledger, state: SinkState, clock: Callable[[], float]) -> None:
         super().__init__(ledger, published(state), clock)
 
 
-class GivesUpLostUploads(Books):
+class GivesUpLostUploads(Committer):
     def publish(self, manifest: Manifest) -> list[ObjectEntry]:
         super().publish(manifest)
         if self.state.lost:
@@ -114,15 +114,15 @@ class GivesUpLostUploads(Books):
         return []
 
 
-class ReadsRemadeTopics(ModelWriting):
-    """Does not look at the topic's id again before the commit."""
+class ReadsRemadeTopics(CommitCheck):
+    """Does not check the topic's id again before the commit."""
 
-    def keep_committable(self, results: list[SliceResult], *_: object) -> list[SliceResult]:
+    def committable(self, results: list[SliceResult], **_: int) -> list[SliceResult]:
         return results
 
 
-class SkipsFailedSlices(ModelWriting):
-    """Takes a slice whose job failed for one without records."""
+class SkipsFailedSlices(ModelFlushJob):
+    """Treats a failed slice as one without records."""
 
     def write(self, *arguments: Any) -> list[SliceResult]:
         return [
@@ -131,17 +131,17 @@ class SkipsFailedSlices(ModelWriting):
         ]
 
 
-class KeepsWhatDoesNotJoin(ModelWriting):
-    """Commits a slice though an earlier one of its partition stopped short."""
+class KeepsWhatDoesNotJoin(CommitCheck):
+    """Commits a slice though an earlier one of its partition stopped early."""
 
-    def keep_committable(self, *arguments: Any) -> list[SliceResult]:
-        return self.keep_current(*arguments)
+    def committable(self, results: list[SliceResult], **_: int) -> list[SliceResult]:
+        return self.of_unchanged_logs(results)
 
 
-class StepsOverHoles(Books):
-    """Does not ask whether slices begin where the partition is."""
+class StepsOverHoles(Committer):
+    """Does not check that slices begin at the committed offset."""
 
-    def commit(self, state: State, manifest: Manifest) -> State:
+    def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
         self.ledger.put_manifest(manifest)
         reached: dict[int, int] = {}
         joined = []
@@ -152,44 +152,30 @@ class StepsOverHoles(Books):
         return self.swap(commit(state, replace(manifest, slices=tuple(joined))))
 
 
-def one_generation(state: State, topic: str, *arguments: Any) -> State:
-    """A topic made anew without new names."""
-    made = remake(state, topic, *arguments)
+def one_generation(state: SinkState, topic: str, *arguments: Any) -> SinkState:
+    """A recreated topic without a new generation."""
+    made = next_generation(state, topic, *arguments)
     same = replace(made.topics[topic], generation=state.topics[topic].generation)
     return replace(made, topics={**made.topics, topic: same})
 
 
-def without_a_new_generation(state: State, *arguments: Any) -> State:
-    made = begin_anew(state, *arguments)
+def without_a_new_generation(state: SinkState, *arguments: Any) -> SinkState:
+    made = reset_topics(state, *arguments)
     same = {n: replace(t, generation=state.topics[n].generation) for n, t in made.topics.items() if n in state.topics}
     return replace(made, topics={**made.topics, **same})
 
 
-def forgets_the_nonce(state: State, *arguments: Any) -> State:
-    return replace(begin_anew(state, *arguments), resets=state.resets)
+def forgets_the_nonce(state: SinkState, *arguments: Any) -> SinkState:
+    return replace(reset_topics(state, *arguments), resets=state.resets)
 
 
-def looks_at_the_last_nonce_alone(wanted: Reset | None, state: State) -> Reset | None:
+def looks_at_the_last_nonce_alone(wanted: Reset | None, state: SinkState) -> Reset | None:
     last = state.resets[-1].nonce if state.resets else None
     return None if wanted is None or wanted.nonce == last else wanted
 
 
-def notes_any_nonce(state: State, nonce: str, now: float) -> State:
+def notes_any_nonce(state: SinkState, nonce: str, now: float) -> SinkState:
     return replace(state, resets=(*state.resets, ResetDone(nonce, now)))
-
-
-def broken_promise(setting: Setting) -> str:
-    return found_out(setting)[1]
-
-
-def found_out(setting: Setting) -> tuple[int, str]:
-    """How many runs it took, and the promise that was broken."""
-    for seed in range(SEEDS):
-        try:
-            simulate(Seeded(seed), setting)
-        except Violation as found:
-            return seed + 1, str(found).splitlines()[0]
-    pytest.fail(f"no promise was broken in {SEEDS} runs")
 
 
 BROKEN = [
@@ -207,10 +193,12 @@ BROKEN = [
 
 
 def put_in_place(broken: type, patch: pytest.MonkeyPatch) -> None:
-    if issubclass(broken, ModelWriting):
-        patch.setattr(ModelDriver, "writing", broken)
-    else:
-        patch.setattr(driver, "Ledger" if issubclass(broken, Ledger) else "Books", broken)
+    if issubclass(broken, ModelFlushJob):
+        patch.setattr(ModelDriver, "new_flush_job", broken)
+        return
+    users = {StateObject: ledger, Ledger: takeover, Committer: takeover, CommitCheck: flusher}
+    whole = next(kind for kind in users if issubclass(broken, kind))
+    patch.setattr(users[whole], whole.__name__, broken)
 
 
 @pytest.mark.parametrize(("parts", "setting", "promise"), BROKEN, ids=[case[0][0].__name__ for case in BROKEN])
@@ -223,8 +211,9 @@ def test_a_driver_that_breaks_a_rule_is_found_out(
     assert re.search(promise, broken_promise(setting))
 
 
-def test_a_topic_made_anew_without_a_new_generation_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contact, "remake", one_generation)
+def test_a_recreated_topic_without_a_new_generation_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (topic_changes, resets):
+        monkeypatch.setattr(module, "next_generation", one_generation)
 
     assert re.search("moved back|was overwritten|never gets level|by a reset", broken_promise(Setting()))
 
@@ -237,26 +226,26 @@ RESETS = Setting(often=("reset",))
     [(without_a_new_generation, "by a reset"), (forgets_the_nonce, "without a cause|never carried out")],
 )
 def test_a_reset_that_is_not_stored_whole_is_found_out(
-    broken: Callable[..., State], promise: str, monkeypatch: pytest.MonkeyPatch
+    broken: Callable[..., SinkState], promise: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "begin_anew", broken)
+    monkeypatch.setattr(observer, "reset_topics", broken)
 
     assert re.search(promise, broken_promise(RESETS))
 
 
 def test_a_reset_that_comes_back_with_an_older_manifest_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "due_reset", looks_at_the_last_nonce_alone)
-    monkeypatch.setattr(contact, "reset_done", notes_any_nonce)
+    monkeypatch.setattr(observer, "pending_reset", looks_at_the_last_nonce_alone)
+    monkeypatch.setattr(resets, "record_reset", notes_any_nonce)
 
     assert re.search("carried out twice", broken_promise(RESETS))
 
 
 def test_a_reset_before_everything_committed_is_published_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def open_in_haste(self: ModelDriver) -> Books:
-        books = driver.Driver.open(self)
-        if due_reset(self.spec.reset, books.state):
-            books._state = published(books.state)
-        return books
+    def open_in_haste(self: ModelDriver) -> Committer:
+        committer = driver.Driver.open(self)
+        if pending_reset(self.spec.reset, committer.state):
+            committer._state = published(committer.state)
+        return committer
 
     monkeypatch.setattr(ModelDriver, "open", open_in_haste)
 

@@ -1,7 +1,6 @@
-"""Drivers, crashes, a store that loses, delays and repeats, and Kafka that forgets: every record stays once.
+"""Random runs with crashes, a store that loses, delays and repeats requests, and Kafka that loses records.
 
-The choices are Hypothesis', so a failure can be told as its shortest story (S3SINK_SHRINK=1); the seeds beside
-them are for breadth.
+Hypothesis makes the choices, so that a failure can be shrunk (S3SINK_SHRINK=1). The seeds are for breadth.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from tests.protocol.choosing import Drawn, Seeded
 from tests.protocol.simulation import Setting, simulate
 
-# Telling the story of a failure as short as it can be takes minutes: ask for it when there is one.
+# Shrinking a failure takes minutes, so it is done only on request.
 PHASES = [p for p in Phase if p is not Phase.shrink or os.environ.get("S3SINK_SHRINK")]
 UNHURRIED = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
@@ -39,13 +38,13 @@ def test_a_store_without_conditions_may_repeat_records_and_never_loses_one(block
 
 
 @pytest.mark.parametrize("event", ["gc", "late"])
-def test_neither_gc_nor_late_requests_cost_a_record_while_every_fourth_request_fails(event: str) -> None:
+def test_gc_and_late_requests_cost_no_record_while_every_fourth_request_fails(event: str) -> None:
     for seed in range(60):
         simulate(Seeded(seed), Setting(often=(event,), faults=25))
 
 
 def test_the_simulation_is_busy_enough_to_be_worth_something() -> None:
-    """Without this a model that does nothing would prove everything."""
+    """Otherwise a model that does nothing would pass."""
     ends = [simulate(Seeded(seed)) for seed in range(1000, 1040)]
     last = [world.watchdog.history[-1] for world in ends]
     manifests = [m for world in ends for m in world.watchdog.committed_manifests()]

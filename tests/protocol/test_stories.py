@@ -1,4 +1,4 @@
-"""Things that happened to the protocol once, told step by step."""
+"""Scenarios that once broke the protocol, step by step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from s3sink_job.errors import FencedError, FinalError, S3SinkError
+from s3sink_job.base.errors import FencedError, FinalError, S3SinkError
 from s3sink_job.flush.manifest import GapReason
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
 from tests.protocol.store import Stored
@@ -42,7 +42,7 @@ def test_a_lost_upload_is_written_again_from_kafka(world: World) -> None:
     assert len(world.watchdog.holders) == RECORDS
 
 
-def test_a_lost_upload_whose_records_are_gone_is_noted_as_a_gap(world: World) -> None:
+def test_a_lost_upload_without_its_records_is_recorded_as_a_gap(world: World) -> None:
     commit_and_die(world)
     world.kafka.logs[0].retain_from(RECORDS - 1)
 
@@ -74,7 +74,7 @@ def test_a_lost_upload_is_not_forgotten_when_writing_it_again_fails_once(world: 
     prove(world, driver)
 
 
-def test_a_topic_made_anew_while_a_lost_upload_is_written_again_gives_it_none_of_its_records(world: World) -> None:
+def test_a_topic_recreated_during_a_repair_adds_none_of_its_records_to_the_object(world: World) -> None:
     commit_and_die(world)
 
     driver = ModelDriver(world, Direct("second", First("read", then=lambda: remake(world, RECORDS))))
@@ -83,9 +83,7 @@ def test_a_topic_made_anew_while_a_lost_upload_is_written_again_gives_it_none_of
 
 
 @pytest.mark.parametrize("new_records", [0, 1, RECORDS * 2])
-def test_what_went_down_with_a_deleted_topic_is_noted_though_noting_it_failed_once(
-    world: World, new_records: int
-) -> None:
+def test_the_gap_of_a_deleted_topic_is_recorded_though_that_failed_once(world: World, new_records: int) -> None:
     log = world.kafka.logs[0]
     log.append(RECORDS, hole=0, bad=False)
     faults = First("nothing yet")
@@ -105,17 +103,17 @@ def test_what_went_down_with_a_deleted_topic_is_noted_though_noting_it_failed_on
     assert (gap.start, gap.end, gap.reason) == (RECORDS, RECORDS + 2, GapReason.TOPIC_REMADE)
 
 
-def test_a_topic_made_anew_while_it_is_read_gives_the_flush_nothing(world: World) -> None:
+def test_a_topic_recreated_while_it_is_read_adds_nothing_to_the_flush(world: World) -> None:
     remade_while_read(world)
 
 
-def test_a_manifest_that_got_no_answer_is_never_taken_for_the_next_one(world: World) -> None:
+def test_a_manifest_without_an_answer_is_never_mistaken_for_the_next_one(world: World) -> None:
     manifest_without_an_answer(world)
 
 
 @pytest.mark.parametrize("new_partitions", [1, 2])
-def test_a_run_once_ends_though_its_topic_was_made_anew_with_fewer_records(world: World, new_partitions: int) -> None:
-    """It would wait for records that the old topic had, and a Job that never ends alerts nobody."""
+def test_a_run_once_ends_though_its_topic_was_recreated_with_fewer_records(world: World, new_partitions: int) -> None:
+    """Otherwise it would wait for records of the old topic, and the Job would never end."""
     world.kafka.add_partition()
     for log in world.kafka.logs.values():
         log.append(2 * RECORDS, hole=0, bad=False)
@@ -136,7 +134,7 @@ def test_a_run_once_ends_though_its_topic_was_made_anew_with_fewer_records(world
     [("Earliest", 0), ("Latest", 2 * RECORDS), ("Timestamp", RECORDS)],
     ids=str,
 )
-def test_a_reset_begins_where_it_says_under_new_names_and_loses_nothing_that_was_committed(
+def test_a_reset_begins_at_its_position_under_new_names_and_loses_no_record(
     world: World, position: str, start: int
 ) -> None:
     world.kafka.logs[0].append(2 * RECORDS, hole=0, bad=False)
@@ -153,7 +151,7 @@ def test_a_reset_begins_where_it_says_under_new_names_and_loses_nothing_that_was
 
 
 def test_a_manifest_that_goes_back_to_an_older_reset_or_to_none_resets_nothing(world: World) -> None:
-    """As Argo CD does after somebody used its action."""
+    """As Argo CD does after its reset action was used."""
     world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
     for reset in (Reset("git"), Reset("action"), Reset("git"), None, Reset("action")):
         world.reset = reset
@@ -175,7 +173,7 @@ def test_a_sink_that_never_ran_begins_where_its_reset_says(world: World) -> None
     assert [done.nonce for done in state.resets] == ["first"]
 
 
-def test_a_topic_that_is_away_during_a_reset_is_read_from_its_beginning_when_it_is_back(world: World) -> None:
+def test_a_topic_missing_during_a_reset_is_later_read_from_its_earliest_offset(world: World) -> None:
     log = world.kafka.logs[0]
     log.append(RECORDS, hole=0, bad=False)
     prove(world)
@@ -193,14 +191,14 @@ def test_a_topic_that_is_away_during_a_reset_is_read_from_its_beginning_when_it_
     assert (topic.generation, topic.partitions[0].start) == (2, 0)
 
 
-def test_a_reset_to_the_end_waits_for_a_topic_that_is_away(world: World) -> None:
-    """It would begin at its earliest offset later on, which is not what was asked for."""
+def test_a_reset_to_latest_waits_for_a_missing_topic(world: World) -> None:
+    """Otherwise it would later start at its earliest offset, which was not requested."""
     world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
     prove(world)
     logs, world.kafka.logs = world.kafka.logs, {}
     world.reset = Reset("again", "Latest")
     driver = ModelDriver(world, Direct("second"))
-    with pytest.raises(FinalError, match="t, and the reset to Latest waits for it") as caught:
+    with pytest.raises(FinalError, match=r"t\. The reset to Latest waits for it") as caught:
         driver.step()
     assert caught.value.reason == "TopicMissing"
     assert world.watchdog.history[-1].resets == ()
@@ -221,8 +219,8 @@ def test_a_run_once_with_a_reset_drains_what_the_reset_asks_for(world: World) ->
     assert len([at for at in world.watchdog.holders if at[0] == 2]) == 2 * RECORDS
 
 
-def test_a_driver_that_slept_through_a_repair_learns_that_it_is_fenced(world: World) -> None:
-    """It must not ask anybody to move the repaired object away: that would lose its records."""
+def test_a_driver_that_was_paused_during_a_repair_is_fenced(world: World) -> None:
+    """It must not ask to move the repaired object away: that would lose its records."""
     world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
 
     def others_go_on() -> None:
@@ -252,7 +250,7 @@ def test_a_foreign_object_under_our_key_is_never_overwritten_and_named(world: Wo
 
 
 def test_a_run_once_waits_for_a_partition_that_had_no_leader_when_it_began(world: World) -> None:
-    """It would end as if everything were written."""
+    """Otherwise it would end as if everything were written."""
     world.kafka.add_partition()
     for log in world.kafka.logs.values():
         log.append(RECORDS, hole=0, bad=False)
@@ -272,7 +270,7 @@ def test_a_run_once_waits_for_a_partition_that_had_no_leader_when_it_began(world
     assert driver.problems == {}
 
 
-def test_a_run_once_gives_a_partition_without_a_leader_up_as_something_that_may_pass(world: World) -> None:
+def test_a_run_once_gives_up_a_partition_without_a_leader_as_retryable(world: World) -> None:
     world.kafka.add_partition()
     prove(world)
     world.kafka.leaderless = {1}
@@ -286,7 +284,7 @@ def test_a_run_once_gives_a_partition_without_a_leader_up_as_something_that_may_
     assert driver.gave_up
 
 
-def test_a_run_once_drains_the_new_log_of_a_partition_that_was_cut_and_all_others(world: World) -> None:
+def test_a_run_once_drains_a_truncated_log_and_all_other_partitions(world: World) -> None:
     world.kafka.add_partition()
     for log in world.kafka.logs.values():
         log.append(4 * RECORDS, hole=0, bad=False)

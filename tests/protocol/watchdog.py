@@ -1,14 +1,14 @@
-"""What must hold at every moment, whoever does what: checked at each change of the store."""
+"""What must hold at every moment: checked at each change of the store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from s3sink_job.engine.publish import FLUSH_TAG
-from s3sink_job.errors import S3SinkError
+from s3sink_job.base.errors import S3SinkError
 from s3sink_job.flush.manifest import Gap, Manifest, manifest_from_json
-from s3sink_job.flush.state import State, same_topic
+from s3sink_job.flush.state import SinkState, same_topic
 from s3sink_job.flush.statefile import state_from_json
+from s3sink_job.stores.object_tags import FLUSH_TAG
 from tests.protocol.store import Stored
 
 STATE_FOLDER = ".s3sink/"
@@ -20,7 +20,7 @@ class Watchdog:
     def __init__(self, *, conditional: bool, blame: Callable[[str], None]) -> None:
         self.conditional = conditional
         self.blame = blame
-        self.history: list[State] = []
+        self.history: list[SinkState] = []
         self.committed: dict[str, None] = {}
         """Names of the flushes that some stored state named, in order."""
         self.manifests: dict[str, Manifest] = {}
@@ -57,7 +57,7 @@ class Watchdog:
         if state.last is not None:
             self.committed.setdefault(state.last)
 
-    def _compare(self, before: State, after: State) -> None:
+    def _compare(self, before: SinkState, after: SinkState) -> None:
         if after.revision <= before.revision:
             self.blame(f"the revision went from {before.revision} to {after.revision}")
         if after.epoch < before.epoch:
@@ -75,8 +75,8 @@ class Watchdog:
                     if offset is None or offset < at.offset:
                         self.blame(f"{name}-{partition} moved back from {at.offset} to {offset}")
 
-    def _compare_resets(self, before: State, after: State) -> None:
-        """Generations change with the id or the log, or by a reset, which is carried out once and for all topics."""
+    def _compare_resets(self, before: SinkState, after: SinkState) -> None:
+        """A generation changes with the topic's id or log, or by a reset, which is done once and for all topics."""
         nonces = [reset.nonce for reset in after.resets]
         new = after.resets[len(before.resets) :]
         if after.resets[: len(before.resets)] != before.resets:
@@ -106,7 +106,7 @@ class Watchdog:
                 self.blame(f"record {record.decode()} is in {' and in '.join(holders)}")
 
     def committed_manifests(self) -> list[Manifest]:
-        """Without conditions two drivers may both have committed; a gap that either noted is noted."""
+        """Without conditions two drivers may both have committed; a gap of either counts."""
         return [m for m in self.manifests.values() if m.name in self.committed or not self.conditional]
 
     def skipped(self) -> set[tuple[int, int, int]]:

@@ -1,8 +1,7 @@
-"""A world in which drivers, the store and Kafka do one thing at a time, and something decides who and what.
+"""A world in which drivers, the store and Kafka act one at a time, as a scheduler decides.
 
-A driver runs in a thread of its own, yet only while it holds the baton: at every request it hands the
-baton back, and whoever plays the scheduler decides who goes on and what becomes of the request. The same
-choices give the same run.
+A driver runs in a thread of its own, but only while it holds the baton. At every request it hands the baton back, and
+the scheduler decides which driver runs next and what happens to the request. The same choices give the same run.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
 
-from s3sink_job.engine.job import JobFailed
 from s3sink_job.kafka.admin import KafkaUnavailable
+from s3sink_job.kafka.slice_reader import JobFailed
 from tests.protocol.log import ModelKafka
 from tests.protocol.store import ModelS3, Stored, conflict, refused
 from tests.protocol.watchdog import Watchdog
@@ -56,7 +55,7 @@ def _taken() -> threading.Lock:
 
 class Choices(Protocol):
     def pick(self, count: int) -> int:
-        """A number from 0 to count - 1. The smaller, the duller: 0 is what happens on a good day."""
+        """A number from 0 to count - 1. Smaller numbers are simpler: 0 is the normal case."""
         ...
 
 
@@ -82,7 +81,7 @@ class Process:
         self.world.baton.acquire()
 
     def turn(self, fate: Fate) -> None:
-        """Lets the driver go on until its next request."""
+        """Lets the driver run until its next request."""
         self.fate = fate
         self.go.release()
         self.world.baton.acquire()
@@ -106,7 +105,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Reset:
-    """As a manifest asks for it."""
+    """As in a manifest."""
 
     nonce: str
     position: str = "Earliest"
@@ -114,7 +113,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class Applied:
-    """The resource as it was applied at some time. Each change of it is a generation."""
+    """The resource as it was applied once. Each change is a generation."""
 
     generation: int = 1
     reset: Reset | None = None
@@ -183,7 +182,7 @@ class World:
             raise Violation("\n".join([self._blamed, "what happened:", *self.trace])) from self._cause
 
     def arrive(self, index: int) -> None:
-        """A request that its driver gave up long ago reaches the store."""
+        """A request that its driver gave up reaches the store."""
         name, call = self.late.pop(index)
         self.note(f"-- late: {name}")
         try:
@@ -241,7 +240,7 @@ class World:
 
 
 class Line(Protocol):
-    """Where a driver's requests go through: to the scheduler, or straight on."""
+    """The way of a driver's requests: through the scheduler, or directly."""
 
     name: str
 
@@ -249,7 +248,7 @@ class Line(Protocol):
 
 
 class Scheduled:
-    """The line of a driver in a thread: every request waits for the baton."""
+    """For a driver in a thread: every request waits for the scheduler."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -264,7 +263,7 @@ class Scheduled:
 
 
 class Direct:
-    """The line of a driver that runs alone, in the test's own thread. `fates` says what goes wrong, if anything."""
+    """For a driver that runs alone, in the test's own thread. `fates` decides what goes wrong."""
 
     def __init__(self, name: str, fates: Callable[[str, bool], Fate] = lambda name, writes: Fate.DONE) -> None:
         self.name = name

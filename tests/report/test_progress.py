@@ -1,4 +1,4 @@
-"""What a person at a terminal is told of a backlog: how far, how fast, how long still."""
+"""What a terminal shows of a backlog: how far, how fast, how long it takes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.spinner import Spinner
 
 from s3sink_job.flush.manifest import Manifest, Slice, SliceEntry
 from s3sink_job.flush.plan import Plan
-from s3sink_job.flush.state import Owner, State
-from s3sink_job.report.progress import Estimate, Progress, span
-from s3sink_job.report.reporter import Reporter
-from s3sink_job.report.terminal import line, picture
+from s3sink_job.flush.state import Owner, SinkState
+from s3sink_job.report.progress import Estimate, Progress, duration_text
+from s3sink_job.report.status import Reporter
+from s3sink_job.report.terminal import render, status_line
 
 
-def test_what_one_flush_takes_is_no_backlog() -> None:
+def test_there_is_no_backlog_if_one_flush_takes_all() -> None:
     progress = Progress()
     progress.see(1_000, 0, 0.0)
 
@@ -31,7 +31,7 @@ def test_before_its_first_flush_a_backlog_has_no_rate() -> None:
     assert str(progress.estimate(11.0)) == "0% · 0 of 1,000 records"
 
 
-def test_each_flush_tells_how_fast_it_goes_and_the_time_left_runs_on_between_them() -> None:
+def test_each_flush_updates_the_rate_and_the_time_left_runs_on() -> None:
     progress = Progress()
     progress.see(1_000, 600, 10.0)
     progress.moved(400, 14.0)
@@ -45,7 +45,7 @@ def test_each_flush_tells_how_fast_it_goes_and_the_time_left_runs_on_between_the
     assert late.seconds_left == 0.0
 
 
-def test_records_that_come_meanwhile_count_as_well() -> None:
+def test_new_records_are_added_to_the_backlog() -> None:
     progress = Progress()
     progress.see(1_000, 600, 0.0)
     progress.moved(400, 4.0)
@@ -54,7 +54,7 @@ def test_records_that_come_meanwhile_count_as_well() -> None:
     assert progress.estimate(4.0) == Estimate(400, 1_600, 100.0, 16.0)
 
 
-def test_the_last_flush_belongs_to_the_backlog_and_the_next_one_does_not() -> None:
+def test_the_backlog_ends_after_its_last_flush() -> None:
     progress = Progress()
     progress.see(1_000, 600, 0.0)
     progress.moved(400, 4.0)
@@ -66,7 +66,7 @@ def test_the_last_flush_belongs_to_the_backlog_and_the_next_one_does_not() -> No
     assert progress.estimate(8.0) is None
 
 
-def test_a_new_backlog_starts_from_nothing() -> None:
+def test_a_new_backlog_starts_at_zero() -> None:
     progress = Progress()
     for _ in range(2):
         progress.see(1_000, 600, 0.0)
@@ -80,12 +80,12 @@ def test_a_new_backlog_starts_from_nothing() -> None:
     ("seconds", "text"),
     [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3_569, "59 min"), (3_600, "1 h 0 min"), (200_000, "2 d 7 h")],
 )
-def test_times_are_told_as_people_say_them(seconds: float, text: str) -> None:
-    assert span(seconds) == text
+def test_durations_are_shown_in_the_largest_units(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.floats(0, 1e6, allow_nan=False))))
-def test_whatever_is_seen_there_is_a_line_to_show(turns: list[tuple[int, int, float]]) -> None:
+def test_there_is_always_a_line_to_show(turns: list[tuple[int, int, float]]) -> None:
     progress, now = Progress(), 0.0
     for due, beyond, passed in turns:
         progress.see(due + beyond, beyond, now)
@@ -100,19 +100,19 @@ def test_whatever_is_seen_there_is_a_line_to_show(turns: list[tuple[int, int, fl
 def drawn(reporter: Reporter, now: float) -> str:
     console = Console(width=120)
     with console.capture() as capture:
-        console.print(picture(reporter, Spinner("dots"), now))
+        console.print(render(reporter, Spinner("dots"), now))
     return capture.get()
 
 
-def test_a_backlog_has_a_bar_and_everything_else_a_line() -> None:
-    reporter, state = Reporter(), State(owner=Owner("c", "ns", "sink"))
+def test_there_is_a_bar_only_while_there_is_a_backlog() -> None:
+    reporter, state = Reporter(), SinkState(owner=Owner("c", "ns", "sink"))
     slices = (Slice("orders", 1, 0, 0, 400, "Drain"),)
-    assert "0 behind" in line(reporter, 0.0)
+    assert "0 behind" in status_line(reporter, 0.0)
     assert "━" not in drawn(reporter, 0.0)
 
     reporter.observed(state, {}, {}, {}, Plan(slices, 0.0, left=600), 0.0)
     entry = SliceEntry("orders", 1, 0, 0, 400, "Drain", 400)
     reporter.flushed(Manifest(1, "writer", 1, 4.0, {}, slices=(entry,)), 4.0, 4.0)
 
-    assert "40% · 400 of 1,000 records · 100 records/s · 6 s left" in line(reporter, 4.0)
+    assert "40% · 400 of 1,000 records · 100 records/s · 6 s left" in status_line(reporter, 4.0)
     assert "━" in drawn(reporter, 4.0)

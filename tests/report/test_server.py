@@ -1,4 +1,4 @@
-"""What the driver's HTTP side promises to whoever asks it again and again."""
+"""The driver's HTTP server for clients that poll it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3sink_job.report.reporter import Reporter
 from s3sink_job.report.server import serve
+from s3sink_job.report.status import Reporter
 
 
 @pytest.fixture
@@ -34,9 +34,7 @@ def ask(connection: http.client.HTTPConnection, tag: str = "") -> tuple[int, str
     return answer.status, answer.headers["ETag"], answer.read()
 
 
-def test_a_report_that_is_still_true_is_not_sent_again(
-    reporter: Reporter, connection: http.client.HTTPConnection
-) -> None:
+def test_an_unchanged_status_is_not_sent_again(reporter: Reporter, connection: http.client.HTTPConnection) -> None:
     code, tag, body = ask(connection)
     assert (code, json.loads(body)["phase"]) == (200, "Starting")
     assert ask(connection, tag) == (304, tag, b"")
@@ -46,7 +44,7 @@ def test_a_report_that_is_still_true_is_not_sent_again(
     assert changed != tag
 
 
-def test_time_alone_makes_no_other_report(connection: http.client.HTTPConnection) -> None:
+def test_the_time_of_the_report_does_not_change_the_etag(connection: http.client.HTTPConnection) -> None:
     _, tag, first = ask(connection)
     time.sleep(1.1)
     _, same, second = ask(connection)
@@ -54,7 +52,7 @@ def test_time_alone_makes_no_other_report(connection: http.client.HTTPConnection
     assert same == tag
 
 
-def test_the_connection_is_kept(connection: http.client.HTTPConnection) -> None:
+def test_the_connection_is_kept_open(connection: http.client.HTTPConnection) -> None:
     _, tag, _ = ask(connection)
     kept = connection.sock
     ask(connection, tag)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from e2e.parts.proxy import FaultProxy
-from e2e.parts.s3 import Moto, S3Server
-from s3sink_job.secrets import write_secrets
-from s3sink_job.spec import parse
-from s3sink_job.stores.bucket import Bucket, Retrying
-from s3sink_job.stores.client import open_bucket
+from s3sink_api.spec import parse
+from s3sink_job.base.secrets import write_secrets
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.factory import open_bucket
+from s3sink_job.stores.retry import RetryPolicy
+from tools.parts.proxy import FaultProxy
+from tools.parts.s3 import Moto, S3Server
 
 SMALL_PAGES = {"ListObjectsV2": "MaxKeys", "ListMultipartUploads": "MaxUploads", "ListParts": "MaxParts"}
 
@@ -31,9 +32,9 @@ def bucket_at(endpoint: str, server: S3Server, name: str, folder: Path) -> Bucke
         }
     )
     keys = {"AWS_ACCESS_KEY_ID": server.access_key.encode(), "AWS_SECRET_ACCESS_KEY": server.secret_key.encode()}
-    found = open_bucket(sink.spec.destination, write_secrets(folder, {"s3": keys}), Retrying(2, 0.01))
+    found = open_bucket(sink.spec.destination, write_secrets(folder, {"s3": keys}), RetryPolicy(2, 0.01))
     for operation, most in SMALL_PAGES.items():
-        found.client.meta.events.register(f"provide-client-params.s3.{operation}", _at_most(most, 2))
+        found.requests.client.meta.events.register(f"provide-client-params.s3.{operation}", _at_most(most, 2))
     return found
 
 
@@ -48,7 +49,7 @@ def through(s3: S3Server, bucket: str, proxy: FaultProxy, tmp_path: Path) -> Buc
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[Moto]:
-    """A server that does not look at signatures, so that the proxy may take headers away."""
+    """A server that does not check signatures, so that the proxy can remove headers."""
     with Moto() as server:
         yield server
 

@@ -1,14 +1,15 @@
-"""What an answer of a store means: by its code, since stores give passing failures the status 400."""
+"""How answers of a store are classified: by code, since some transient errors have the status 400."""
 
 from __future__ import annotations
 
 import pytest
 from botocore.exceptions import ClientError
 
-from e2e.parts.proxy import FaultProxy, Status, request_is
-from s3sink_job.errors import FinalError
+from s3sink_job.base.errors import FinalError
 from s3sink_job.stores.bucket import Bucket
-from s3sink_job.stores.errors import KeyRefused, StoreRefused, StoreUnavailable, Throttled, translate
+from s3sink_job.stores.errors import KeyRefused, StoreRefused, StoreUnavailable, Throttled
+from s3sink_job.stores.s3.errors import translate
+from tools.parts.proxy import FaultProxy, Status, request_is
 
 PASSING = ["RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "InternalError"]
 THROTTLING = [
@@ -24,18 +25,18 @@ def meaning(code: str, status: int = 400) -> Exception:
 
 
 @pytest.mark.parametrize("code", PASSING)
-def test_a_passing_failure_is_tried_again_whatever_its_status(code: str, through: Bucket, proxy: FaultProxy) -> None:
+def test_a_transient_error_is_retried_whatever_its_status(code: str, through: Bucket, proxy: FaultProxy) -> None:
     rule = proxy.on(request_is("PUT"), Status(400, code), times=2)
 
     through.put("k", b"x")
 
     assert rule.hits == 2
-    assert through.share.throttled == 0
+    assert through.limit.throttled == 0
 
 
 @pytest.mark.parametrize("code", THROTTLING)
 @pytest.mark.parametrize("status", [400, 403, 503])
-def test_throttling_is_known_in_all_its_spellings(code: str, status: int) -> None:
+def test_throttling_is_recognised_in_all_its_spellings(code: str, status: int) -> None:
     assert isinstance(meaning(code, status), Throttled)
 
 
@@ -45,19 +46,21 @@ def test_a_head_without_a_code_is_throttled_by_its_status(code: str, status: int
 
 
 @pytest.mark.parametrize("code", ["InvalidStorageClass", "InvalidArgument", "EntityTooLarge", "KMS.NotFoundException"])
-def test_what_trying_again_cannot_mend_is_final(code: str) -> None:
+def test_errors_that_a_retry_cannot_fix_are_final(code: str) -> None:
     assert isinstance(meaning(code), StoreRefused)
     assert not isinstance(meaning(code), StoreUnavailable)
 
 
-def test_a_wrong_clock_is_named() -> None:
+def test_a_wrong_clock_is_reported_as_such() -> None:
     error = meaning("RequestTimeTooSkewed", 403)
     assert isinstance(error, FinalError)
     assert (error.reason, error.retryable) == ("ClockSkewed", False)
     assert "clock" in str(error)
 
 
-def test_only_the_first_request_of_an_object_tells_whether_its_key_is_taken(through: Bucket, proxy: FaultProxy) -> None:
+def test_only_the_first_request_of_an_object_shows_whether_its_key_is_refused(
+    through: Bucket, proxy: FaultProxy
+) -> None:
     proxy.on(request_is("POST", query="uploads"), Status(400, "XMinioInvalidObjectName"), times=2)
     proxy.on(request_is("PUT", query="partNumber"), Status(400, "InvalidRequest"), times=1)
     with pytest.raises(KeyRefused, match="XMinioInvalidObjectName"):
@@ -68,12 +71,12 @@ def test_only_the_first_request_of_an_object_tells_whether_its_key_is_taken(thro
     assert not isinstance(caught.value, KeyRefused)
 
 
-def test_a_key_is_not_blamed_for_a_refusal_that_passes(through: Bucket, proxy: FaultProxy) -> None:
+def test_a_refusal_that_goes_away_is_not_blamed_on_the_key(through: Bucket, proxy: FaultProxy) -> None:
     proxy.on(request_is("POST", query="uploads"), Status(400, "KMS.DisabledForAMoment"), times=1)
 
     through.abort_upload("k", through.create_upload("k", {}, "text/plain"))
 
 
-def test_an_answer_without_a_word_may_have_been_cut_off() -> None:
+def test_an_answer_without_an_error_code_is_transient() -> None:
     for code, status in (("404", 404), ("", 400)):
         assert isinstance(meaning(code, status), StoreUnavailable)

@@ -1,4 +1,4 @@
-"""What is listed is everything, or an error: `gc` aborts what no listed state names."""
+"""A list is complete or an error: `gc` aborts uploads that no listed state needs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
-from e2e.parts.proxy import FaultProxy, Refuse, Status, request_is
-from s3sink_job.errors import FinalError
-from s3sink_job.stores.bucket import Bucket, Retrying
+from s3sink_job.base.errors import FinalError
+from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import StoreUnavailable
+from s3sink_job.stores.retry import RetryPolicy
+from s3sink_job.stores.s3.bucket import S3Bucket
 from tests.protocol.store import ModelClient, ModelS3
+from tools.parts.proxy import FaultProxy, Refuse, Status, request_is
 
 KEYS = [f"raw/{number}" for number in range(7)]
 LISTS = request_is("GET", query="list-type=2")
@@ -27,7 +29,7 @@ def filled(through: Bucket) -> Bucket:
 
 @pytest.mark.parametrize("page", range(4))
 @pytest.mark.parametrize("fault", [Status(503, "SlowDown"), Status(500), Refuse()], ids=["503", "500", "cut off"])
-def test_a_page_that_fails_once_leaves_nothing_out(
+def test_a_page_of_a_list_that_fails_once_is_requested_again(
     filled: Bucket, proxy: FaultProxy, page: int, fault: Status | Refuse
 ) -> None:
     rule = proxy.on(LISTS, fault, times=1, skip=page)
@@ -55,7 +57,7 @@ def test_parts_are_listed_page_by_page_too(through: Bucket, proxy: FaultProxy) -
 
 
 def test_uploads_are_listed_page_by_page_too() -> None:
-    """On the model: neither of the servers here gives a second page of uploads."""
+    """With the model: neither of the real servers here returns a second page of uploads."""
     asked: list[str] = []
 
     def ask(name: str, call: Callable[[], Any], writes: bool) -> Any:
@@ -68,12 +70,12 @@ def test_uploads_are_listed_page_by_page_too() -> None:
     ids = {store.create(f"raw/{number // 3}", {}) for number in range(7)}
     client: Any = ModelClient(store, ask)
 
-    assert {u.upload_id for u in Bucket(client, "lake", Retrying(1, 0)).list_uploads("raw/")} == ids
+    assert {u.upload_id for u in Bucket(S3Bucket(client, "lake"), RetryPolicy(1, 0)).list_uploads("raw/")} == ids
     assert len(asked) == 5
 
 
 class Answers:
-    """A client whose pages say more than they should."""
+    """A client whose pages always say that more follows."""
 
     def __init__(self, *markers: dict[str, Any]) -> None:
         self.left = list(markers)
@@ -92,7 +94,7 @@ class Answers:
     ],
     ids=["no token", "an empty token", "the same token again", "tokens in a circle"],
 )
-def test_a_store_that_does_not_say_where_its_list_goes_on_is_an_error(client: Any) -> None:
-    with pytest.raises(FinalError, match=r"s3://lake/raw/: page \d says that more follows") as caught:
-        list(Bucket(client, "lake").list("raw/"))
+def test_a_list_without_a_marker_for_its_next_page_is_an_error(client: Any) -> None:
+    with pytest.raises(FinalError, match=r"list of s3://lake/raw/: page \d says that more follows") as caught:
+        list(Bucket(S3Bucket(client, "lake")).list("raw/"))
     assert caught.value.reason == "ListingBroken"

@@ -1,11 +1,11 @@
-"""What the probe has to find out before anything is trusted."""
+"""What the probe finds out about a store."""
 
 from __future__ import annotations
 
-from e2e.parts.proxy import ChangeAnswer, FaultProxy, Status, StripHeaders, request_is
-from e2e.parts.s3 import S3Server
 from s3sink_job.stores.bucket import Bucket
-from s3sink_job.stores.probe import Probed, probe
+from s3sink_job.stores.probe import ProbeResult, probe
+from tools.parts.proxy import ChangeAnswer, FaultProxy, Status, StripHeaders, request_is
+from tools.parts.s3 import S3Server
 
 NO_METADATA = ChangeAnswer(lambda name, value: None if name.startswith("x-amz-meta-") else value)
 
@@ -15,19 +15,19 @@ def left(bucket: Bucket) -> list[str]:
 
 
 def test_a_good_store_passes_and_nothing_is_left_behind(loose: Bucket) -> None:
-    assert probe(loose, "state") == Probed()
+    assert probe(loose, "state") == ProbeResult()
     assert left(loose) == []
 
 
 def test_writers_that_all_win_with_the_same_etag_are_found(loose: Bucket, unsigned: FaultProxy) -> None:
-    """One by one the store keeps If-Match; at the same moment it does not. The first two are one by one."""
+    """The store respects If-Match for sequential writes, but not for concurrent ones. The first two are sequential."""
     swaps = request_is("PUT", path="/probe/", header="if-match")
     unsigned.on(swaps, StripHeaders({"if-match"}), skip=2)
 
     found = probe(loose, "state")
 
     assert (found.fault, found.reason) == (
-        "8 of 8 concurrent writers won, each with If-Match and the same ETag",
+        "8 of 8 concurrent writers with If-Match and the same ETag succeeded",
         "NoConditionalWrites",
     )
     assert left(loose) == []
@@ -39,12 +39,12 @@ def test_metadata_that_does_not_come_back_is_found(through: Bucket, proxy: Fault
     found = probe(through, "state")
 
     assert found.fault is not None
-    assert "an upload had the metadata s3sink-flush: probe, and HEAD of the object gave back ''" in found.fault
+    assert "an upload had the metadata s3sink-flush: probe, and HEAD of the object returned ''" in found.fault
     assert found.reason == "NoMetadata"
     assert left(through) == []
 
 
-def test_metadata_of_whole_objects_is_looked_at_by_itself(through: Bucket, proxy: FaultProxy) -> None:
+def test_metadata_of_objects_without_parts_is_probed_separately(through: Bucket, proxy: FaultProxy) -> None:
     """Objects of format Bytes are put, not uploaded in parts."""
     proxy.on(request_is("HEAD", path="-tagged$"), NO_METADATA)
 
@@ -55,7 +55,7 @@ def test_metadata_of_whole_objects_is_looked_at_by_itself(through: Bucket, proxy
     assert found.reason == "NoMetadata"
 
 
-def test_an_odd_answer_to_completing_twice_is_found(through: Bucket, proxy: FaultProxy) -> None:
+def test_an_unexpected_answer_to_completing_twice_is_found(through: Bucket, proxy: FaultProxy) -> None:
     proxy.on(request_is("POST", path="-twice$", query="uploadId="), Status(400, "InvalidRequest"), skip=1)
 
     found = probe(through, "state")
@@ -71,8 +71,8 @@ def test_the_limit_of_a_store_that_keeps_objects_as_files_is_found(through: Buck
     assert [key for key, _ in through.list("")] == ["x" * 255]
 
 
-def test_a_moment_of_trouble_is_not_taken_for_a_limit(loose: Bucket, unsigned: FaultProxy) -> None:
+def test_a_transient_error_is_not_mistaken_for_a_limit_of_names(loose: Bucket, unsigned: FaultProxy) -> None:
     rule = unsigned.on(request_is("PUT", path="x{100}"), Status(500), times=2)
 
-    assert probe(loose, "state") == Probed()
+    assert probe(loose, "state") == ProbeResult()
     assert rule.hits == 2

@@ -1,4 +1,4 @@
-"""A Secret that is not there must stop the sink: silently without its settings it would do something else."""
+"""A missing Secret stops the sink: without its settings it would do something else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from s3sink_job.errors import FinalError
-from s3sink_job.secrets import Secrets, write_secrets
+from s3sink_job.base.errors import FinalError
+from s3sink_job.base.secrets import Secrets, write_secrets
 
 
 def test_a_secret_reads_back_as_it_was_mounted(tmp_path: Path) -> None:
@@ -16,9 +16,7 @@ def test_a_secret_reads_back_as_it_was_mounted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mounted", [True, False])
-def test_a_secret_that_does_not_exist_is_missing_even_if_kubernetes_mounts_an_empty_folder(
-    tmp_path: Path, mounted: bool
-) -> None:
+def test_a_secret_mounted_as_an_empty_folder_is_missing(tmp_path: Path, mounted: bool) -> None:
     if mounted:
         (tmp_path / "auth").mkdir()
     with pytest.raises(FinalError, match="'auth'") as caught:

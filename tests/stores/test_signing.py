@@ -1,4 +1,4 @@
-"""What stands in a part's request beside its body."""
+"""Headers of the request that sends a part."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from botocore.awsrequest import AWSPreparedRequest
 
-from s3sink_job.secrets import write_secrets
-from s3sink_job.spec import parse
-from s3sink_job.stores.client import connect
+from s3sink_api.spec import parse
+from s3sink_job.base.secrets import write_secrets
+from s3sink_job.stores.s3.client import connect
 
 
 class Seen(Exception):
-    """The request is ready, and goes nowhere."""
+    """The request is ready and is not sent."""
 
 
 def header(name: str, scheme: str, folder: Path) -> str:
-    """Of the request that brings a part."""
+    """Of the request that sends a part."""
     sink = parse(
         {
             "apiVersion": "s3sink.dev/v1alpha1",

@@ -1,4 +1,4 @@
-"""The spill folder: bounded, told in words when full, and tidied after those who could not do it themselves."""
+"""The spill folder: limited in size, a clear error when full, and files of killed processes are removed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.errors import TransientError
-from s3sink_job.formats import open_object
-from s3sink_job.spill import Spill, SpillFull, SpillPlace, spill_folder
+from s3sink_job.base.errors import TransientError
+from s3sink_job.base.spill import Spill, SpillFull, SpillPlace, spill_folder
+from s3sink_job.formats.registry import OUTPUT_FORMATS
+from s3sink_job.formats.settings import Output, ParquetOptions
 
 HOLD = """
 import sys, time
-from s3sink_job.spill import Spill, SpillPlace
+from s3sink_job.base.spill import Spill, SpillPlace
 
 path = Spill(SpillPlace(sys.argv[1], 2**20))
 file = path.new_file()
@@ -64,7 +64,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_a_living_ones_is_
         assert kept.read_bytes() == b"left over"
 
 
-def test_a_folder_whose_maker_died_before_it_had_a_lock_is_removed_too(tmp_path: Path) -> None:
+def test_a_spill_folder_whose_process_died_before_locking_it_is_removed(tmp_path: Path) -> None:
     (tmp_path / "half-made").mkdir()
 
     spill(tmp_path).new_file()
@@ -72,7 +72,7 @@ def test_a_folder_whose_maker_died_before_it_had_a_lock_is_removed_too(tmp_path:
     assert not (tmp_path / "half-made").exists()
 
 
-def test_tasks_that_start_at_the_same_moment_take_nothing_from_each_other(tmp_path: Path) -> None:
+def test_tasks_that_start_together_do_not_remove_each_others_files(tmp_path: Path) -> None:
     def used(number: int) -> bytes:
         path = spills[number].new_file()
         path.write_bytes(b"%d" % number)
@@ -97,7 +97,7 @@ def test_nothing_stays_after_close_and_it_can_be_used_again(tmp_path: Path) -> N
         assert [p for p in tmp_path.iterdir() if p.is_dir()] == []
 
 
-def test_the_limit_is_an_error_in_words_that_may_be_tried_again(tmp_path: Path) -> None:
+def test_reaching_the_spill_limit_is_a_retryable_error(tmp_path: Path) -> None:
     mine = spill(tmp_path, limit=3 << 20)
     one, other = mine.new_file(), mine.new_file()
     mine.grew(one, 1 << 20)
@@ -115,7 +115,7 @@ def test_the_limit_is_an_error_in_words_that_may_be_tried_again(tmp_path: Path) 
     assert mine.used == 2 << 20
 
 
-def test_it_lies_where_spark_keeps_its_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_spill_folder_is_in_sparks_local_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch/a,/scratch/b")
     assert spill_folder() == f"/scratch/a/s3sink-spill-{os.getuid()}"
 
@@ -138,9 +138,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_an_error_in_words_that_may_be_tried_again(small_disk: Path) -> None:
-    wanted = Encoding("Parquet", "None", None, "None", "String", "Json", row_group_bytes=2**18, dictionary=False)
+    wanted = Output("Parquet", parquet=ParquetOptions(row_group_bytes=2**18, dictionary=False))
     mine = spill(small_disk, limit=2**30)
-    writer = open_object(wanted, io.BytesIO(), mine)
+    writer = OUTPUT_FORMATS["Parquet"].open(wanted, io.BytesIO(), mine)
 
     rows = pa.RecordBatch.from_pydict({"t": [os.urandom(500).hex() for _ in range(2_000)]})
 

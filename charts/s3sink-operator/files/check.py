@@ -1,13 +1,13 @@
-"""What `helm test` runs in the image: is S3Sink served, and is the operator at host:port ready?"""
+"""`helm test` runs this in the image: does the API server serve S3Sink, and is the operator at host:port ready?"""
 
 import http.client
 import sys
 
-from s3sink_operator.api import Api
+from s3sink_operator.observe.api_client import ApiClient
 
 
 def main(address: str) -> str:
-    if Api().read("/apis/s3sink.dev/v1alpha1") is None:
+    if ApiClient().read("/apis/s3sink.dev/v1alpha1") is None:
         return "the API server does not serve S3Sink: its CustomResourceDefinition is missing"
     if not address:
         return ""

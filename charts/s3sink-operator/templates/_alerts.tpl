@@ -1,4 +1,4 @@
-{{- /* One alert. Takes root, name, set (its values), expr, summary, description and page, where people read on. */ -}}
+{{- /* One alert. Takes root, name, set (its values), expr, summary, description and page (of the docs). */ -}}
 {{- define "s3sink-operator.alert" -}}
 {{- if .set.enabled -}}
 - alert: {{ .name }}
@@ -21,7 +21,7 @@
 {{- end }}
 {{- end -}}
 
-{{- /* What a counter rose by, and what it began with: a series that appears has no zero before it. */ -}}
+{{- /* The increase of a counter, and its first value: a new series has no zero before it. */ -}}
 {{- define "s3sink-operator.counted" -}}
 sum by (namespace, sink) (
   (increase({{ .metric }}[{{ .window }}]) > 0)
@@ -29,12 +29,12 @@ sum by (namespace, sink) (
 ) > {{ .threshold }}
 {{- end -}}
 
-{{- /* Sinks that do nothing, as they were told. */ -}}
+{{- /* Sinks that are idle on purpose. */ -}}
 {{- define "s3sink-operator.idle" -}}
 s3sink_operator_sink_info{phase=~"Paused|Stopped|Completed"}
 {{- end -}}
 
-{{- /* What a sink does, and why, as its resource says. */ -}}
+{{- /* Phase and reason of a sink, from its status. */ -}}
 {{- define "s3sink-operator.cause" -}}
 {{ printf `{{ with printf "s3sink_operator_sink_info{namespace='%%s',sink='%%s'}" $labels.namespace $labels.sink | query }}{{ with first . }}{{ .Labels.phase }} ({{ .Labels.reason }}){{ end }}{{ end }}` }}
 {{- end -}}
@@ -67,8 +67,8 @@ unless on (namespace, sink) (
   last_over_time(%[3]s[%[1]s])
   or last_over_time(%[3]s[%[1]s] offset %[1]s)
 )` .window .threshold $idle)
-  "summary" (printf "Sink %s does not keep up" $of)
-  "description" (printf "At its lowest in %s sink %s was {{ $value }} offsets behind Kafka, more than in the %s before. %s tells more." .window $of .window $look)
+  "summary" (printf "Lag of sink %s is growing" $of)
+  "description" (printf "The lowest lag in the last %s was {{ $value }} offsets, more than in the %s before: sink %s does not keep up with Kafka. See %s." .window .window $of $look)
   "page" "chart.md#alerts") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.partitionBehind }}
@@ -79,7 +79,7 @@ time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_sec
 unless on (namespace, sink)
 %[2]s` .threshold $idle)
   "summary" (printf "A partition of sink %s is not flushed" $of)
-  "description" (printf "Sink %s flushes, but records of a partition have been waiting for {{ $value | humanizeDuration }}. %s names the partition, and what holds it up." $of $look)
+  "description" (printf "Sink %s flushes, but records of one partition have been waiting for {{ $value | humanizeDuration }}. For the partition and the cause see %s." $of $look)
   "page" "troubleshooting.md#records-and-jobs") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.noFlush }}
@@ -89,8 +89,8 @@ unless
 time() - max by (namespace, sink) (s3sink_operator_sink_last_flush_timestamp_seconds) <= %[1]v
 unless on (namespace, sink)
 %[2]s` .threshold $idle)
-  "summary" (printf "Sink %s flushes nothing" $of)
-  "description" (printf "Records for sink %s have been waiting for {{ $value | humanizeDuration }}, and nothing was flushed since. Kafka deletes them when their retention is over. %s names the cause." $of $look)
+  "summary" (printf "Sink %s does not flush" $of)
+  "description" (printf "Records for sink %s have been waiting for {{ $value | humanizeDuration }} without a flush. Kafka deletes them when their retention ends. For the cause see %s." $of $look)
   "page" "troubleshooting.md") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.retrying }}
@@ -98,22 +98,22 @@ unless on (namespace, sink)
   "expr" (printf `max by (namespace, sink) (s3sink_operator_sink_retry_attempts) >= %v
 unless on (namespace, sink)
 %s` .threshold $idle)
-  "summary" (printf "Sink %s fails again and again" $of)
-  "description" (printf "Sink %s has failed {{ $value }} times since its last flush. status.retry.lastError has the last cause: %s." $of $look)
+  "summary" (printf "Sink %s keeps failing" $of)
+  "description" (printf "Sink %s has failed {{ $value }} times since its last flush. For the last error see status.retry.lastError: %s." $of $look)
   "page" "troubleshooting.md") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.recordsSkipped }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkRecordsSkipped"
   "expr" (include "s3sink-operator.counted" (dict "metric" "s3sink_skipped_records_total" "window" .window "threshold" .threshold))
-  "summary" (printf "Sink %s leaves bad records out" $of)
-  "description" (printf "Sink %s left out {{ $value | humanize }} bad records in the last %s (errors.records: Skip). The flush manifests below its statePrefix list their offsets." $of .window)
+  "summary" (printf "Sink %s skips bad records" $of)
+  "description" (printf "Sink %s skipped {{ $value | humanize }} bad records in the last %s (errors.records: Skip). The flush manifests below its statePrefix list their offsets." $of .window)
   "page" "troubleshooting.md#records-and-jobs") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.recordsLost }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkRecordsLost"
   "expr" (include "s3sink-operator.counted" (dict "metric" "s3sink_gap_offsets_total" "window" .window "threshold" .threshold))
   "summary" (printf "Kafka deleted records before sink %s wrote them" $of)
-  "description" (printf "{{ $value | humanize }} offsets went into recorded gaps of sink %s in the last %s. status.gaps says where: %s. Raise the topic's retention, or make the sink faster." $of .window $look)
+  "description" (printf "Sink %s recorded gaps of {{ $value | humanize }} offsets in the last %s. For topics and offsets see status.gaps: %s. Raise the retention of the topic, or make the sink faster." $of .window $look)
   "page" "troubleshooting.md#kafka") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.driverRestarting }}
@@ -121,8 +121,8 @@ unless on (namespace, sink)
   "expr" (printf `max by (namespace, sink) (changes(s3sink_operator_sink_driver_restarts[%s])) >= %v
 unless on (namespace, sink)
 s3sink_operator_sink_info{phase="Stopped"}` .window .threshold)
-  "summary" (printf "The driver of sink %s crashes again and again" $of)
-  "description" (printf "The driver of sink %s was started again {{ $value }} times in the last %s. status.driver.lastExit has its exit code: %s." $of .window $look)
+  "summary" (printf "The driver of sink %s keeps crashing" $of)
+  "description" (printf "The driver of sink %s restarted {{ $value }} times in the last %s. For its exit code see status.driver.lastExit: %s." $of .window $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.notReady }}
@@ -135,7 +135,7 @@ unless on (namespace, sink) (
   and on (namespace, sink) s3sink_operator_sink_lag_records
 )`
   "summary" (printf "Sink %s is not ready" $of)
-  "description" (printf "Sink %s is %s. The condition Ready has the rest: %s." $of $cause $look)
+  "description" (printf "Sink %s is %s. For the cause see the condition Ready: %s." $of $cause $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.specRefused }}
@@ -144,14 +144,14 @@ unless on (namespace, sink) (
 unless on (namespace, sink)
 s3sink_operator_sink_info{phase="Stopped"}`
   "summary" (printf "The spec of sink %s is refused" $of)
-  "description" (printf "The spec of sink %s has mistakes, so that it has no effect; what ran before it goes on. Sink %s is %s. The condition Accepted names every mistake: %s." $of $of $cause $look)
+  "description" (printf "The spec of sink %s has mistakes and no effect; the previous spec keeps running. Sink %s is %s. For every mistake see the condition Accepted: %s." $of $of $cause $look)
   "page" "troubleshooting.md#the-manifest-and-its-secrets") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.stuck }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkStuck"
   "expr" `max by (namespace, sink) (s3sink_operator_sink_info{phase="Pending", reason!="WaitingForSchedule"}) > 0`
-  "summary" (printf "Sink %s does not get a driver" $of)
-  "description" (printf "Sink %s is %s. The condition Ready names what is in its way: %s." $of $cause $look)
+  "summary" (printf "Sink %s gets no driver" $of)
+  "description" (printf "Sink %s is %s. For what blocks its driver see the condition Ready: %s." $of $cause $look)
   "page" "troubleshooting.md#pods") | nindent 0 }}
 {{- end }}
 {{- end -}}
@@ -160,29 +160,29 @@ s3sink_operator_sink_info{phase="Stopped"}`
 {{- with .Values.alerts.operatorDown }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkOperatorDown"
   "expr" (printf `absent(s3sink_operator_sinks{namespace=%q})` $.Release.Namespace)
-  "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} is down, or not scraped`
-  "description" (printf "Nobody has seen the operator of namespace {{ $labels.namespace }}. Sinks go on, but changes of them have no effect, and their statuses stand still. `kubectl --namespace {{ $labels.namespace }} describe deployment %s` tells more." (include "s3sink-operator.fullname" $))
+  "summary" `The S3Sink operator in namespace {{ $labels.namespace }} is down, or not scraped`
+  "description" (printf "Prometheus has no metrics of the operator in namespace {{ $labels.namespace }}. Sinks keep running, but changes of them have no effect and their statuses are not updated. See `kubectl --namespace {{ $labels.namespace }} describe deployment %s`." (include "s3sink-operator.fullname" $))
   "page" "operator.md#watching-it") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.operatorErrors }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkOperatorErrors"
   "expr" (printf `sum by (namespace) (increase(s3sink_operator_reconciles_total{outcome="error"}[%s])) > 0` .window)
-  "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} fails`
-  "description" (printf "The operator of namespace {{ $labels.namespace }} fails over sinks, and tries again: {{ $value | humanize }} times in the last %s. Those sinks say OperatorError, and its log has the rest." .window)
+  "summary" `The S3Sink operator in namespace {{ $labels.namespace }} has errors`
+  "description" (printf "The operator in namespace {{ $labels.namespace }} failed to reconcile sinks {{ $value | humanize }} times in the last %s, and retries. See its log; if the error is its own, the sinks have the reason OperatorError." .window)
   "page" "operator.md#watching-it") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.operatorSlow }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkOperatorSlow"
   "expr" (printf `histogram_quantile(0.99, sum by (namespace, le) (rate(s3sink_operator_queue_seconds_bucket[%s]))) > %v` .window .threshold)
-  "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} does not keep up`
-  "description" "One of a hundred sinks waits {{ $value | humanizeDuration }} for its turn with the operator of namespace {{ $labels.namespace }}. Raise workers, or look at the API server's load."
+  "summary" `The S3Sink operator in namespace {{ $labels.namespace }} is slow`
+  "description" "One sink in a hundred waits {{ $value | humanizeDuration }} in the queue of the operator in namespace {{ $labels.namespace }}. Raise workers, or check the load of the API server."
   "page" "operator.md#watching-it") | nindent 0 }}
 {{- end }}
 {{- with .Values.alerts.operatorWatchSilent }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkOperatorWatchSilent"
   "expr" (printf `max by (namespace) (max_over_time(s3sink_operator_watch_silent_seconds[%s])) > %v` .window .threshold)
-  "summary" `The operator of S3Sinks in namespace {{ $labels.namespace }} does not hear of changes`
-  "description" (printf "For {{ $value | humanizeDuration }} one of the watches of the operator of namespace {{ $labels.namespace }} has told nothing, or had told nothing before a restart in the last %s. `kubectl --namespace {{ $labels.namespace }} logs --previous deployment/%s` tells more; does the API server answer?" .window (include "s3sink-operator.fullname" $))
+  "summary" `A watch of the S3Sink operator in namespace {{ $labels.namespace }} has stalled`
+  "description" (printf "A watch of the operator in namespace {{ $labels.namespace }} was silent for {{ $value | humanizeDuration }} within the last %s, so that changes go unnoticed. Check that the API server answers, and see `kubectl --namespace {{ $labels.namespace }} logs --previous deployment/%s`." .window (include "s3sink-operator.fullname" $))
   "page" "operator.md#watching-it") | nindent 0 }}
 {{- end }}
 {{- end -}}

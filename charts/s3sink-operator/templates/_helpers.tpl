@@ -13,7 +13,7 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* Helm itself adds app.kubernetes.io/managed-by to what it installs; what `helm template` prints is nobody's. */ -}}
+{{- /* Helm adds app.kubernetes.io/managed-by when it installs, so that the output of `helm template` has none. */ -}}
 {{- define "s3sink-operator.labels" -}}
 {{ include "s3sink-operator.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -73,8 +73,8 @@ s3sink.dev/role: driver
 - apiGroups: [batch]
   resources: [jobs, cronjobs]
   verbs: [get, list, watch, create, patch, delete]
-# The operator itself only reads pods. It gives drivers in Cluster mode the other verbs, and may give no right
-# that it does not have.
+# The operator itself only reads pods. It grants the other verbs to drivers in Cluster mode, and can grant only
+# rights that it has.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete, deletecollection]

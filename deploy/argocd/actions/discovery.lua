@@ -3,19 +3,19 @@ local state = obj.spec.state or "Running"
 local run = obj.spec.run or "Continuous"
 
 local complete = run == "Once" and phase == "Completed"
-local over = complete or (run == "Once" and phase == "Failed")
+local ended = complete or (run == "Once" and phase == "Failed")
 
 return {
-  -- A run that is over cannot be paused, and another spec would be another run.
-  pause = { disabled = state ~= "Running" or over, iconClass = "fa fa-fw fa-pause" },
+  -- A run that has ended cannot be paused: a change of the spec would start another run.
+  pause = { disabled = state ~= "Running" or ended, iconClass = "fa fa-fw fa-pause" },
   resume = { disabled = state == "Running", iconClass = "fa fa-fw fa-play" },
   stop = { disabled = state == "Stopped" or complete, iconClass = "fa fa-fw fa-stop" },
-  -- Between the runs of a schedule there is no driver, and one that runs ends by itself.
+  -- Scheduled runs end by themselves, and between them there is no driver.
   restart = {
     disabled = state == "Stopped" or run == "Scheduled",
-    displayName = over and "Run again" or "Restart",
+    displayName = ended and "Run again" or "Restart",
     iconClass = "fa fa-fw fa-redo",
   },
-  -- The next driver carries it out, whenever that starts.
+  -- The next driver does the reset, whenever it starts.
   reset = { disabled = false, iconClass = "fa fa-fw fa-undo" },
 }

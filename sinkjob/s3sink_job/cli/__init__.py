@@ -1,22 +1,22 @@
-"""`s3sink`: the sink from a command line, with the very manifest that `kubectl apply` takes."""
+"""`s3sink`: the commands. They take the same manifest as `kubectl apply`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from s3sink_api.exit_codes import FAILED, FINAL
+from s3sink_api.spec import SpecError
+from s3sink_job.base.errors import S3SinkError
 from s3sink_job.cli.app import app
-from s3sink_job.errors import S3SinkError
 from s3sink_job.report import logs
-from s3sink_job.spec import SpecError
 
-FINAL = 2
 WIDE = "500"
 
 
 def main() -> None:
     if not sys.stderr.isatty():
-        # In a log or a pipe a box of 80 columns would break the names of files in two.
+        # In a log or a pipe a box of 80 columns would break file names in two.
         os.environ.setdefault("COLUMNS", WIDE)
     try:
         app(standalone_mode=True)
@@ -25,4 +25,4 @@ def main() -> None:
         sys.exit(FINAL)
     except S3SinkError as error:
         logs.log.error("%s: %s", error.reason, error)
-        sys.exit(1 if error.retryable else FINAL)
+        sys.exit(FAILED if error.retryable else FINAL)

@@ -1,1 +1,1 @@
-"""What a flush is, as data: plan, state, manifest and the transitions between them. Pure, clock injected."""
+"""A flush as data: rules, plan, state, manifest and transitions. Pure: no network, and the clock is an argument."""

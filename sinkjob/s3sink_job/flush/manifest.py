@@ -1,4 +1,4 @@
-"""The flush manifest: the immutable list of what one flush made, written before the swap that commits it."""
+"""The flush manifest: the immutable list of what one flush wrote. It is stored before the swap that commits it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from s3sink_job.encoding import known_to_0_1
-from s3sink_job.errors import ProtocolError
+from s3sink_job.base.errors import ProtocolError
+from s3sink_job.flush.rollback import known_to_0_1
 
 FORMAT_VERSION = 2
-"""1 is what 0.1.0 reads and says; 2 has encodings that it does not know, routes, and other buckets."""
+"""0.1.0 reads and writes 1. 2 has encodings that it does not have, routes, and other buckets."""
 
 
 @dataclass(frozen=True, order=True)
 class Slice:
-    """Offsets `[start, end)` of one partition that one task reads, and why they are due."""
+    """Offsets `[start, end)` of one partition that one Spark task reads, and the rule that made them due."""
 
     topic: str
     generation: int
@@ -25,7 +25,7 @@ class Slice:
     end: int
     reason: str
     more: bool = False
-    """Whether what is due goes on behind it."""
+    """Whether more offsets after it are due."""
 
     @property
     def at(self) -> tuple[str, int]:
@@ -37,9 +37,9 @@ class Slice:
 
 @dataclass(frozen=True)
 class ObjectEntry:
-    """One object of a flush: an upload that becomes visible when it is completed.
+    """One object of a flush: a multipart upload that becomes visible when it is completed.
 
-    One without an upload was put whole, and is visible already: an object of a single record, always the same.
+    An object of a single record has no upload. It is put at once, is visible already, and is the same each time.
     """
 
     key: str
@@ -53,14 +53,14 @@ class ObjectEntry:
     rows: int
     bytes: int
     group: tuple[str, ...] = ()
-    """What the records in it share. Objects of one group follow one another; those of two may interleave."""
+    """What its records have in common. Objects of a group follow one another; those of two groups may interleave."""
     bucket: str = ""
-    """Where it is, if that is not the sink's own bucket."""
+    """Empty for the sink's own bucket."""
 
 
 @dataclass(frozen=True)
 class SliceEntry:
-    """A slice as it was committed. `end` may lie before the planned end when a record stopped it."""
+    """A slice as it was committed. A bad record may have stopped it before the planned end."""
 
     topic: str
     generation: int
@@ -72,13 +72,13 @@ class SliceEntry:
     skipped: tuple[int, ...] = ()
     bytes: int = 0
     read: int = 0
-    """Bytes that were written and read; 0 in manifests that did not count them yet."""
+    """Bytes written and read; 0 in manifests of releases that did not count them."""
     more: bool = False
-    """Whether what was due went on behind it: the rest is due still."""
+    """Whether more offsets after it were due. They still are."""
 
 
 def record_name(topic: str, generation: int, partition: int, offset: int) -> str:
-    """No topic's name holds a slash."""
+    """Unique: topic names have no slash."""
     return f"{topic}/{generation}/{partition}/{offset}"
 
 
@@ -89,30 +89,30 @@ def record_parts(name: str) -> tuple[str, int, int, int]:
 
 @dataclass(frozen=True)
 class SourceLog:
-    """Which log the records of a topic were read from."""
+    """The log that the records of a topic were read from."""
 
     id: str
-    """The topic's id; empty where the broker has none."""
+    """The topic's id; empty where the broker has no topic ids."""
     epochs: Mapping[int, int] = field(default_factory=dict)
-    """By partition: the epoch of the leader that was read from, where the broker tells."""
+    """By partition: the epoch of the leader that was read from, where the broker reports it."""
 
 
 class GapReason:
     RETENTION = "Retention"
-    """Kafka deleted the records before they were written; the sink goes on behind them."""
+    """Kafka deleted the records before they were written; the sink continues after them."""
     TOPIC_DELETED = "TopicDeleted"
-    """A topic of a pattern was deleted with records that were not written yet, and the sink has given it up."""
+    """A topic of a pattern was deleted with records that were not written, and the sink has given it up."""
     TOPIC_REMADE = "TopicRemade"
-    """The topic was deleted with records that were not written yet."""
+    """The topic was recreated, and records of the old one were not written."""
     LOG_TRUNCATED = "LogTruncated"
-    """The log lost its end, by an unclean election or a lost disk, and with it records that were not written yet."""
+    """The log was truncated by an unclean leader election or a lost disk, and lost records that were not written."""
     UPLOAD_LOST = "UploadLost"
     """A committed upload was aborted by somebody else, and Kafka no longer has its records."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Offsets `[start, end)` that no object holds and none ever will."""
+    """Offsets `[start, end)` that are in no object and never will be."""
 
     topic: str
     generation: int
@@ -124,7 +124,7 @@ class Gap:
 
     @property
     def moves(self) -> bool:
-        """Whether the committed offset steps over it; other gaps are notes about what lies behind it."""
+        """Whether the committed offset moves over it. Other gaps are below it, or of an earlier generation."""
         return self.reason in {GapReason.RETENTION, GapReason.TOPIC_DELETED}
 
 
@@ -136,22 +136,22 @@ class Manifest:
     committed_at: float
     encoding: Mapping[str, Any]
     previous: str | None = None
-    """The manifest committed before this one: the chain from the state back is all that ever was committed."""
+    """The manifest committed before this one. The chain of manifests lists everything that was ever committed."""
     slices: tuple[SliceEntry, ...] = ()
     objects: tuple[ObjectEntry, ...] = ()
     gaps: tuple[Gap, ...] = ()
     replaces: tuple[str, ...] = ()
-    """Keys of earlier flushes whose uploads were lost, and which this flush wrote again or gave up."""
+    """Keys of earlier flushes whose uploads were lost. This flush wrote them again or gave them up."""
     schemas: Mapping[str, str] = field(default_factory=dict)
-    """By topic: the name of the schema that its objects up to here fit into, where one is inferred."""
+    """By topic: the name of the inferred schema that all its objects so far fit into."""
     routed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By topic: the encoding where it is not that of the others."""
+    """By topic: the encoding, where a route sets its own."""
     stamp: int = 0
-    """Milliseconds: the time that names and folders of this flush may hold."""
+    """Milliseconds: the time in names and folders of this flush."""
     logs: Mapping[str, SourceLog] = field(default_factory=dict)
-    """By topic: the log that was read."""
+    """By topic."""
     mends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By flush: which of its objects this one replaces."""
+    """By flush: the numbers of its objects that this one replaces."""
 
     def encoding_of(self, topic: str) -> Mapping[str, Any]:
         return self.routed.get(topic, self.encoding)
@@ -170,19 +170,19 @@ class Manifest:
 
     @property
     def format_version(self) -> int:
-        """The lowest that can say it: an older s3sink goes on where nothing new is used, and else refuses in words."""
+        """The lowest that fits: an older s3sink continues where nothing new is used, and refuses it otherwise."""
         elsewhere = self.routed or any(entry.bucket for entry in self.objects)
         return 1 if known_to_0_1(self.encoding) and not elsewhere else FORMAT_VERSION
 
     def to_json(self) -> bytes:
         doc = asdict(self)
-        # Older versions, which know but one bucket, can still read it.
+        # 0.1.0 has a single bucket, and fails on a field that it does not have.
         doc["objects"] = [{k: v for k, v in o.items() if k != "bucket" or v} for o in doc["objects"]]
         return json.dumps({"formatVersion": self.format_version, **doc}, indent=1).encode()
 
 
 def manifest_name(number: int, writer: str) -> str:
-    """The number orders manifests; the writer keeps a stale driver's apart from ours."""
+    """Manifests are ordered by number. The writer tells those of a stale driver from ours."""
     return f"{number:012d}-{writer}"
 
 
@@ -214,7 +214,7 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             routed=doc.get("routed", {}),
             stamp=doc.get("stamp", 0),
             logs={topic: _log_from_doc(log) for topic, log in doc.get("logs", {}).items()},
-            mends={flush: tuple(places) for flush, places in doc.get("mends", {}).items()},
+            mends={flush: tuple(numbers) for flush, numbers in doc.get("mends", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error

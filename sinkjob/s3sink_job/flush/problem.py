@@ -1,16 +1,16 @@
-"""What keeps a partition from going on."""
+"""What stops a partition."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 UNAVAILABLE = "PartitionUnavailable"
-"""The reason of a partition that Kafka cannot tell of now: it has no leader, or does not answer."""
+"""Kafka does not answer for the partition: it has no leader, or the request timed out."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """In a word for machines and a sentence for people."""
+    """A reason word for conditions and metrics, and a message for people."""
 
     reason: str
     message: str

@@ -1,11 +1,11 @@
-"""Logs that lost records which the sink had committed: an unclean leader election, a lost disk, an old snapshot.
+"""Truncated logs: Kafka lost records that the sink had committed, by an unclean leader election or a lost disk.
 
-A log that was cut grows again, and offsets are used a second time. The end of the log alone does not show that:
-it may have grown past the committed offset before anybody looked. Leader epochs do. The state keeps, with each
-committed offset, the epoch of the leader whose log had everything below it. When the leader has changed, Kafka is
-asked whether the log of that epoch still reaches the committed offset (KIP-320).
+A truncated log grows again, and offsets are used a second time. The end of the log does not show that: it may have
+grown past the committed offset before the sink looked. Leader epochs do. The state keeps, with each committed offset,
+the epoch of the leader whose log had everything below it. When the leader has changed, the sink asks Kafka whether the
+log of that epoch still reaches the committed offset (offset validation, KIP-320).
 
-Pure: what Kafka said comes in, the next state and what is wrong come out.
+Pure: Kafka's answers come in, the next state and the problems come out.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
 from s3sink_job.flush.manifest import Gap, GapReason
-from s3sink_job.flush.plan import Offsets, TopicPartition, partition_of
 from s3sink_job.flush.problem import UNAVAILABLE, Problem
-from s3sink_job.flush.state import Cut, PartitionState, State, Truncation, remake, same_topic, truncated, with_topic
+from s3sink_job.flush.state import PartitionState, SinkState, TruncatedLog, Truncation, partition_of, same_topic
+from s3sink_job.flush.transitions import next_generation, record_truncations, with_topic
 
 
 @dataclass(frozen=True)
-class Validated:
-    """What Kafka said of offsets after a change of leader. Those it confirmed are in neither."""
+class OffsetValidation:
+    """Kafka's answers about committed offsets after a change of leader. Confirmed offsets are in neither field."""
 
-    cut: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    truncated: Mapping[TopicPartition, int | None] = field(default_factory=dict)
     """The first offset at which the log differs from the one that was read; None where the broker cannot tell."""
-    unknown: Mapping[TopicPartition, str] = field(default_factory=dict)
+    unanswered: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Kafka did not answer, and why."""
 
 
 @dataclass
-class Cuts:
-    state: State
+class TruncationChanges:
+    state: SinkState
     gaps: list[Gap] = field(default_factory=list)
     problems: dict[TopicPartition, Problem] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was read: everything below `offset`, from leaders up to that epoch. `now` is the present leader's."""
+class OffsetToValidate:
+    """Everything below `offset` was read from leaders up to `epoch`. `now` is the epoch of the present leader."""
 
     offset: int
     epoch: int
     now: int
 
 
-def moved_leaders(
-    state: State, ids: Mapping[str, str], seen: Mapping[TopicPartition, Offsets]
-) -> dict[TopicPartition, Asked]:
-    """The partitions that have another leader than when their offset was committed. `ids` are the topics'."""
+def offsets_to_validate(
+    state: SinkState, ids: Mapping[str, str], seen: Mapping[TopicPartition, Offsets]
+) -> dict[TopicPartition, OffsetToValidate]:
+    """Of the partitions whose leader has changed since the last commit. `ids` are the topics' ids."""
     found = {}
     for at, offsets in seen.items():
         topic = state.topics.get(at[0])
@@ -57,132 +58,137 @@ def moved_leaders(
         if known is None or known.leader_epoch is None or offsets.leader_epoch is None:
             continue
         if known.leader_epoch != offsets.leader_epoch:
-            found[at] = Asked(known.offset, known.leader_epoch, offsets.leader_epoch)
+            found[at] = OffsetToValidate(known.offset, known.leader_epoch, offsets.leader_epoch)
     return found
 
 
-def follow_cuts(
-    state: State,
+def detect_truncations(
+    state: SinkState,
     seen: Mapping[TopicPartition, Offsets],
     known_ends: Mapping[TopicPartition, int],
-    validated: Validated,
+    validated: OffsetValidation,
     *,
     skip_lost: bool,
     now: float,
-) -> Cuts:
-    """Stops a partition whose log was cut, or, with `skip_lost`, begins a new generation where the logs differ."""
-    cuts = Cuts(_adopted(state, seen))
-    if adopted := sum(_epochs(cuts.state, at) != _epochs(state, at) for at in seen):
-        cuts.notes.append(
-            f"the state had no leader epochs for {adopted} partitions, the present ones are taken over: "
-            "a log that was cut before now is not noticed"
+) -> TruncationChanges:
+    """Stops partitions with truncated logs. With `skip_lost`, begins a new generation where the logs differ instead."""
+    changes = TruncationChanges(_with_missing_epochs(state, seen))
+    if stored := sum(partition_of(changes.state, at) != partition_of(state, at) for at in seen):
+        changes.notes.append(
+            f"the state had no leader epochs for {stored} partitions; the current ones are stored now. A log that was "
+            "truncated before now cannot be detected"
         )
-    found: dict[str, dict[int, Cut]] = {}
+    found: dict[str, dict[int, TruncatedLog]] = {}
     for at, offsets in seen.items():
-        cut = _cut_of(state, at, offsets, validated, now)
-        if cut is not None:
-            found.setdefault(at[0], {})[at[1]] = cut
-        elif at in validated.unknown:
-            cuts.problems[at] = _unconfirmed(at, validated.unknown[at])
-    for name, own in found.items():
+        log = _truncated_log(state, at, offsets, validated, now)
+        if log is not None:
+            found.setdefault(at[0], {})[at[1]] = log
+        elif at in validated.unanswered:
+            changes.problems[at] = _unconfirmed(at, validated.unanswered[at])
+    for topic, logs in found.items():
         if skip_lost:
-            _go_on(cuts, name, own, seen, known_ends, now)
+            _resume(changes, topic, logs, seen, known_ends, now)
         else:
-            _stop(cuts, name, own)
-    return cuts
+            _stop(changes, topic, logs)
+    return changes
 
 
-def _epochs(state: State, at: TopicPartition) -> int | None:
-    return partition_of(state, at).leader_epoch
-
-
-def _adopted(state: State, seen: Mapping[TopicPartition, Offsets]) -> State:
-    """With the present leader epochs where the state has none: written by an older release, or by older brokers."""
+def _with_missing_epochs(state: SinkState, seen: Mapping[TopicPartition, Offsets]) -> SinkState:
+    """Stores the current leader epochs where an older release, or a sink with older brokers, stored none."""
     found: dict[str, dict[int, PartitionState]] = {}
     for at, offsets in seen.items():
         known = partition_of(state, at)
         if known.leader_epoch is None and offsets.leader_epoch is not None:
             found.setdefault(at[0], {})[at[1]] = replace(known, leader_epoch=offsets.leader_epoch)
     for name, partitions in found.items():
-        topic = state.topics[name]
-        state = with_topic(state, name, replace(topic, partitions={**topic.partitions, **partitions}))
+        state = _with_partitions(state, name, partitions)
     return state
 
 
-def _cut_of(state: State, at: TopicPartition, offsets: Offsets, validated: Validated, now: float) -> Cut | None:
-    """Found now or before. Once it is known a cut stays: the log may have grown past the committed offset since."""
+def _truncated_log(
+    state: SinkState, at: TopicPartition, offsets: Offsets, validated: OffsetValidation, now: float
+) -> TruncatedLog | None:
+    """Found now or before. It stays truncated even if the log grows past the committed offset."""
     known = partition_of(state, at)
-    if at in validated.cut:
-        found = Cut(validated.cut[at], now)
-        if known.cut is None:
-            return found
-        points = (known.cut.at, found.at)
-        return Cut(None if None in points else min(p for p in points if p is not None), known.cut.seen)
-    if known.cut is None and known.offset > offsets.end:
-        return Cut(None, now)
-    return known.cut
+    before = known.truncated_log
+    if at in validated.truncated:
+        point = validated.truncated[at]
+        if before is None:
+            return TruncatedLog(point, now)
+        points = (before.first_difference, point)
+        return TruncatedLog(None if None in points else min(p for p in points if p is not None), before.found_at)
+    if before is None and known.offset > offsets.end:
+        return TruncatedLog(None, now)
+    return before
 
 
-def _go_on(
-    cuts: Cuts,
+def _resume(
+    changes: TruncationChanges,
     name: str,
-    own: Mapping[int, Cut],
+    logs: Mapping[int, TruncatedLog],
     seen: Mapping[TopicPartition, Offsets],
     known_ends: Mapping[TopicPartition, int],
     now: float,
 ) -> None:
-    """Begins the topic's next generation: cut partitions where the logs differ, the others where they are.
+    """Begins the topic's next generation: truncated logs where they differ, the other partitions where they are.
 
-    Where the broker cannot name that point it is the earliest offset: rather written again than stepped over.
+    Where the broker does not report the first difference, a log is read again from its earliest offset: records are
+    written twice rather than skipped.
     """
-    topic = cuts.state.topics[name]
+    topic = changes.state.topics[name]
     starts = {p: known.offset for p, known in topic.partitions.items()}
     epochs = {p: known.leader_epoch for p, known in topic.partitions.items()}
     events = []
-    for partition, cut in own.items():
+    for partition, log in logs.items():
         offsets, committed = seen[name, partition], topic.partitions[partition].offset
-        starts[partition] = offsets.earliest if cut.at is None else min(cut.at, offsets.end)
+        point = log.first_difference
+        starts[partition] = offsets.earliest if point is None else min(point, offsets.end)
         epochs[partition] = offsets.leader_epoch
         events.append(Truncation(name, partition, topic.generation, committed, starts[partition], now))
         if (end := known_ends.get((name, partition), committed)) > committed:
             gap = (name, topic.generation, partition, committed, end, GapReason.LOG_TRUNCATED, now)
-            cuts.gaps.append(Gap(*gap))
-        cuts.notes.append(
-            f"the log of {name}-{partition} was truncated below the committed offset {committed}: onDataLoss is Skip, "
-            f"so it is read again from offset {starts[partition]}; objects of {name} are named "
-            f"-g{topic.generation + 1} from now on"
+            changes.gaps.append(Gap(*gap))
+        changes.notes.append(
+            f"the log of {name}-{partition} was truncated below the committed offset {committed}. onDataLoss is Skip, "
+            f"so it is read again from offset {starts[partition]}; new objects of {name} have -g{topic.generation + 1} "
+            "in their names"
         )
-    state = remake(cuts.state, name, topic.id, starts, now, epochs)
-    # Those that are stopped and did not answer just now stay so.
-    still = {p: known.cut for p, known in topic.partitions.items() if known.cut and p not in own}
-    cuts.state = truncated(_marked(state, name, still), events)
+    state = next_generation(changes.state, name, topic.id, starts, now, epochs)
+    # A stopped partition that did not answer now stays stopped.
+    others = {p: known.truncated_log for p, known in topic.partitions.items() if known.truncated_log and p not in logs}
+    changes.state = record_truncations(_with_truncated_logs(state, name, others), events)
 
 
-def _stop(cuts: Cuts, name: str, own: Mapping[int, Cut]) -> None:
-    known = cuts.state.topics[name].partitions
-    new = {partition: cut for partition, cut in own.items() if known[partition].cut != cut}
-    cuts.state = _marked(cuts.state, name, new)
-    for partition, cut in own.items():
-        cuts.problems[name, partition] = _stopped((name, partition), known[partition].offset, cut)
+def _stop(changes: TruncationChanges, name: str, logs: Mapping[int, TruncatedLog]) -> None:
+    known = changes.state.topics[name].partitions
+    new = {partition: log for partition, log in logs.items() if known[partition].truncated_log != log}
+    changes.state = _with_truncated_logs(changes.state, name, new)
+    for partition, log in logs.items():
+        changes.problems[name, partition] = _stopped((name, partition), known[partition].offset, log)
 
 
-def _stopped(at: TopicPartition, committed: int, cut: Cut) -> Problem:
-    where = "an offset that the broker cannot name" if cut.at is None else f"offset {cut.at}"
-    text = f"{at[0]}-{at[1]}: the log was truncated below the committed offset {committed} and differs from {where} on"
-    todo = "set spec.source.onDataLoss to Skip to write the new log under names of a new generation"
+def _stopped(at: TopicPartition, committed: int, log: TruncatedLog) -> Problem:
+    point = log.first_difference
+    where = "an offset that the broker does not report" if point is None else f"offset {point}"
+    cause = f"the log was truncated below the committed offset {committed} (unclean leader election or lost disk)"
+    todo = "Set spec.source.onDataLoss to Skip to write the new log with a new generation in object names"
     return Problem(
-        "LogTruncated", f"{text} (unclean leader election, or a lost disk); the partition is stopped: {todo}"
+        "LogTruncated", f"{at[0]}-{at[1]}: {cause} and differs from {where} on; the partition is stopped. {todo}"
     )
 
 
 def _unconfirmed(at: TopicPartition, cause: str) -> Problem:
-    text = f"{at[0]}-{at[1]}: the leader changed, and Kafka has not confirmed yet that it has the committed records"
-    return Problem(UNAVAILABLE, f"{text}: {cause}; trying again")
+    text = "the leader changed, and Kafka has not confirmed yet that the new leader has all committed records"
+    return Problem(UNAVAILABLE, f"{at[0]}-{at[1]}: {text}: {cause}; retrying")
 
 
-def _marked(state: State, name: str, marks: Mapping[int, Cut]) -> State:
-    if not marks:
+def _with_truncated_logs(state: SinkState, name: str, logs: Mapping[int, TruncatedLog]) -> SinkState:
+    if not logs:
         return state
+    known = state.topics[name].partitions
+    return _with_partitions(state, name, {p: replace(known[p], truncated_log=log) for p, log in logs.items()})
+
+
+def _with_partitions(state: SinkState, name: str, partitions: Mapping[int, PartitionState]) -> SinkState:
     topic = state.topics[name]
-    stopped = {partition: replace(topic.partitions[partition], cut=cut) for partition, cut in marks.items()}
-    return with_topic(state, name, replace(topic, partitions={**topic.partitions, **stopped}))
+    return with_topic(state, name, replace(topic, partitions={**topic.partitions, **partitions}))

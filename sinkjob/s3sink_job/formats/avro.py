@@ -1,4 +1,7 @@
-"""Avro object container files. Whole columns become datums at once; the container around them is written here."""
+"""Output format Avro: object container files.
+
+A library turns whole columns into datums; the container around them is written here.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,17 @@ import pyarrow as pa
 import pyruhvro
 import zstandard
 
-from s3sink_job.encoding import Encoding
-from s3sink_job.formats.avronames import avro_name
-from s3sink_job.formats.compression import DEFAULTS, ByteSink, xz
-from s3sink_job.formats.pending import FixedObject
+from s3sink_job.base.spill import Spill
+from s3sink_job.formats.avro_schema import AVRO_TIME, SOURCE_NAME, TIME, arrow_type, avro_schema, encodable, replaced
+from s3sink_job.formats.compression import DEFAULT_LEVELS, ByteSink, xz
+from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
+from s3sink_job.formats.row_buffer import FixedSchemaObject
+from s3sink_job.formats.settings import Output
+from s3sink_job.shape.settings import RowKind
 
 ENOUGH = 16 * 2**20
 BLOCK_BYTES = 256 * 2**10
-"""Of datums in a block, before it is compressed; a larger datum has a block of its own."""
+"""Datums in a block, before compression; a larger datum is a block by itself."""
 CODECS = {
     "None": "null",
     "Snappy": "snappy",
@@ -47,30 +53,33 @@ HEADER = fastavro.parse_schema(
     }
 )
 PANIC = "PanicException"
-NAMESPACE = "s3sink"
-SOURCE_NAME = "sourceName"
-"""The property of a field that keeps its name where Avro does not allow it."""
-SIMPLE = {pa.bool_(): "boolean", pa.int32(): "int", pa.int64(): "long", pa.float64(): "double", pa.string(): "string"}
-TIME = pa.timestamp("ms", "UTC")
-AVRO_TIME = {"type": "long", "logicalType": "timestamp-millis"}
 
 
-class AvroObject(FixedObject):
-    def __init__(self, encoding: Encoding, sink: ByteSink) -> None:
-        super().__init__(lambda record: AvroEncoder(encoding, sink, record), ENOUGH)
+class AvroFormat(OutputFormat):
+    name = "Avro"
+    extension = ".avro"
+    content_type = "application/avro"
+    rows = RowKind.COLUMNS
+    compresses_within = True
+
+    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+        return FixedSchemaObject(lambda record: AvroEncoder(output, sink, record), ENOUGH)
+
+    def read(self, data: bytes, output: Output) -> pa.Table:
+        return read_avro(data)
 
 
 class AvroEncoder:
     held = 0
 
-    def __init__(self, encoding: Encoding, sink: ByteSink, record: pa.StructType) -> None:
+    def __init__(self, output: Output, sink: ByteSink, record: pa.StructType) -> None:
         self._sink = sink
-        self._compress = _compressor(encoding.codec, encoding.level)
+        self._compress = _compressor(output.codec, output.level)
         self._sync = os.urandom(SYNC_BYTES)
         schema = avro_schema(record)
         self._serialize = Serializer(record, schema)
         self.size = 0
-        self._emit(header(schema, CODECS[encoding.codec], self._sync))
+        self._emit(header(schema, CODECS[output.codec], self._sync))
 
     def write(self, rows: pa.Table) -> None:
         for batch in rows.to_batches():
@@ -84,7 +93,7 @@ class AvroEncoder:
         return
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        # The serializer fails on a part of a column that has structs in structs.
+        # A copy: the serializer fails on slices of columns with structs in structs.
         whole = [pa.concat_arrays([c]) if pa.types.is_nested(c.type) else c for c in batch.columns]
         for datums in self._serialize(pa.RecordBatch.from_arrays(whole, schema=batch.schema)):
             for first, last, data in _blocks(datums):
@@ -97,10 +106,10 @@ class AvroEncoder:
 
 
 class Serializer:
-    """Rows as datums: all at once, or one by one where the library that does so gives up."""
+    """Rows as datums: all at once, or one by one where the library fails."""
 
     def __init__(self, record: pa.StructType, schema: dict[str, Any]) -> None:
-        # It knows no bytes. Text is written just as they are, so it is told that they are text.
+        # The library has no bytes. Avro writes text in the same way, so bytes are declared as text.
         self._named = encodable(record, pa.binary(), pa.string())
         self._text = json.dumps(replaced(schema, "bytes", "string"))
         self._record, self._schema = record, fastavro.parse_schema(schema)
@@ -109,14 +118,14 @@ class Serializer:
         try:
             found: list[pa.Array] = pyruhvro.serialize_record_batch(_viewed(rows, self._named), self._text, 1)
         except BaseException as error:
-            # A panic in Rust is no `Exception`, and its class is in no module.
+            # A panic in Rust is not an `Exception`, and its class cannot be imported.
             if type(error).__name__ != PANIC:
                 raise
             return [self._one_by_one(rows)]
         return found
 
     def _one_by_one(self, rows: pa.RecordBatch) -> pa.Array:
-        """Times stay numbers: Python's have no years beyond 9999."""
+        """Times stay numbers: Python has no years beyond 9999."""
         datums = []
         for row in _viewed(rows, encodable(self._record, TIME, pa.int64())).to_pylist():
             out = io.BytesIO()
@@ -129,59 +138,6 @@ def _viewed(rows: pa.RecordBatch, record: pa.StructType) -> pa.RecordBatch:
     """The same memory under other names and types."""
     columns = [column.view(field.type) for column, field in zip(rows.columns, record, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(record)))
-
-
-def avro_schema(record: pa.StructType) -> dict[str, Any]:
-    return _record_schema(record, (NAMESPACE,))
-
-
-def _record_schema(record: pa.StructType, path: tuple[str, ...]) -> dict[str, Any]:
-    """Each nested record has the path to it as its namespace, so that no two share a name."""
-    return {
-        "type": "record",
-        "name": "Row",
-        "namespace": ".".join(path),
-        "fields": [_field_schema(field, path) for field in record],
-    }
-
-
-def _field_schema(field: pa.Field, path: tuple[str, ...]) -> dict[str, Any]:
-    name = avro_name(field.name)
-    known = {} if name == field.name else {SOURCE_NAME: field.name}
-    return {"name": name, "type": _nullable(field.type, (*path, name)), "default": None, **known}
-
-
-def _nullable(kind: pa.DataType, path: tuple[str, ...]) -> list[Any]:
-    return ["null", _schema_of(kind, path)]
-
-
-def _schema_of(kind: pa.DataType, path: tuple[str, ...]) -> Any:
-    if pa.types.is_struct(kind):
-        return _record_schema(kind, path)
-    if pa.types.is_list(kind):
-        return {"type": "array", "items": _nullable(kind.value_type, path)}
-    if pa.types.is_binary(kind):
-        return "bytes"
-    return AVRO_TIME if kind.equals(TIME) else SIMPLE[kind]
-
-
-def replaced(schema: Any, kind: Any, other: Any) -> Any:
-    """The schema with another type in place of one."""
-    if schema == kind:
-        return other
-    if isinstance(schema, dict):
-        inner = {key: replaced(schema[key], kind, other) for key in ("type", "items", "fields") if key in schema}
-        return {**schema, **inner}
-    return [replaced(part, kind, other) for part in schema] if isinstance(schema, list) else schema
-
-
-def encodable(kind: pa.DataType, instead_of: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The same columns by their Avro names, and with another type in place of one."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(avro_name(f.name), encodable(f.type, instead_of, other)) for f in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(encodable(kind.value_type, instead_of, other))
-    return other if kind.equals(instead_of) else kind
 
 
 def header(schema: dict[str, Any], codec: str, sync: bytes) -> bytes:
@@ -202,7 +158,7 @@ def long(number: int) -> bytes:
 
 
 def _blocks(datums: pa.Array) -> list[tuple[int, int, memoryview]]:
-    """First and last row of each block, and its bytes: datums lie in memory one behind the other."""
+    """First and last row of each block, and its bytes: datums are next to each other in memory."""
     ends = np.frombuffer(datums.buffers()[1], np.int32)[datums.offset : datums.offset + len(datums) + 1]
     data = memoryview(datums.buffers()[2])
     marks = np.arange(int(ends[0]) + BLOCK_BYTES, int(ends[-1]), BLOCK_BYTES)
@@ -211,7 +167,7 @@ def _blocks(datums: pa.Array) -> list[tuple[int, int, memoryview]]:
 
 
 def _compressor(codec: str, level: int | None) -> Callable[[memoryview], bytes]:
-    level = DEFAULTS.get(codec, 0) if level is None else level
+    level = DEFAULT_LEVELS.get(codec, 0) if level is None else level
     match codec:
         case "None":
             return bytes
@@ -228,3 +184,21 @@ def _compressor(codec: str, level: int | None) -> Callable[[memoryview], bytes]:
             return lambda data: xz(bytes(data), level)
         case other:
             raise ValueError(f"no compressor for codec {other}")
+
+
+def read_avro(data: bytes) -> pa.Table:
+    """Times are read as numbers: Python has no years beyond 9999."""
+    file = io.BytesIO(data)
+    header: Any = fastavro.schemaless_reader(file, HEADER, None)
+    schema = json.loads(header["meta"]["avro.schema"])
+    header["meta"]["avro.schema"] = json.dumps(replaced(schema, AVRO_TIME, "long")).encode()
+    plain = io.BytesIO()
+    fastavro.schemaless_writer(plain, HEADER, header)
+    plain.write(file.read())
+    plain.seek(0)
+    rows: list[Any] = list(fastavro.reader(plain))
+    columns = [
+        pa.array([row[f["name"]] for row in rows], arrow_type(f["type"], raw=True)).view(arrow_type(f["type"]))
+        for f in schema["fields"]
+    ]
+    return pa.Table.from_arrays(columns, [f.get(SOURCE_NAME, f["name"]) for f in schema["fields"]])

@@ -1,8 +1,8 @@
-"""Streams of compressed bytes for formats that do not compress by themselves.
+"""Compression of whole objects, for formats that do not compress within.
 
-A frame that can be flushed goes on to the end of the object. Bzip2 and Xz cannot be, and Zstd's upper levels
-would keep a large table for each open object: these gather a piece and compress it as a frame of its own.
-Their readers take one frame after another for one file.
+Most codecs write one frame to the end of the object. Bzip2 and Xz frames cannot be flushed, and high levels of Zstd
+need a large table for each open object. These codecs collect a piece and compress it as a frame by itself; readers
+take several frames in a row for one file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,24 @@ import zstandard
 
 GZIP = 31  # zlib's window bits for a gzip frame
 PIECE = 8 * 2**20
-"""Bytes that become one frame where the codec has no other way."""
+"""Bytes in one frame of codecs that cannot flush a frame."""
 MOST_ZSTD = 6
-"""The highest level of Zstd that needs a few MiB only for each object that is open."""
-SMALLEST_DICTIONARY = 4096  # that Xz takes
+"""The highest level of Zstd that needs only a few MiB for each open object."""
+SMALLEST_DICTIONARY = 4096  # the least that Xz allows
 BROTLI_WINDOW = 18
-"""256 KiB, a fraction of its own choice: each object that is open keeps four of them."""
-DEFAULTS = {"Gzip": 6, "Lz4": 1, "Zstd": 3, "Brotli": 5, "Bzip2": 9, "Xz": 6, "Deflate": 6}
+"""256 KiB, much less than Brotli's default: each open object needs four times as much."""
+DEFAULT_LEVELS = {"Gzip": 6, "Lz4": 1, "Zstd": 3, "Brotli": 5, "Bzip2": 9, "Xz": 6, "Deflate": 6}
+CODEC_EXTENSIONS = {
+    "None": "",
+    "Gzip": ".gz",
+    "Lz4": ".lz4",
+    "Zstd": ".zst",
+    "Brotli": ".br",
+    "Bzip2": ".bz2",
+    "Xz": ".xz",
+}
+CONTENT_ENCODINGS = {"Gzip": "gzip", "Zstd": "zstd", "Brotli": "br"}
+"""The names of codecs in the header Content-Encoding; the others have none."""
 
 
 class ByteSink(Protocol):
@@ -36,26 +47,26 @@ class ByteSink(Protocol):
 class Frame(Protocol):
     @property
     def held(self) -> int:
-        """Bytes that wait to be compressed."""
+        """Bytes that are not compressed yet."""
         ...
 
     def add(self, data: bytes | memoryview) -> bytes: ...
 
     def flush(self) -> bytes:
-        """The rest of all that was added so far; more may follow."""
+        """The compressed rest of what was added so far; more may follow."""
         ...
 
     def end(self) -> bytes: ...
 
 
 class Stream:
-    """A sink that compresses into another. `close` ends the frame, and leaves the other sink open."""
+    """Compresses into a sink. `close` ends the frame and leaves the sink open."""
 
     def __init__(self, sink: ByteSink, frame: Frame | None) -> None:
         self._sink = sink
         self._frame = frame
         self.size = 0
-        """Bytes that went on to the other sink."""
+        """Bytes that were written to the sink."""
 
     @property
     def held(self) -> int:
@@ -65,7 +76,7 @@ class Stream:
         self._emit(data if self._frame is None else self._frame.add(data))
 
     def settle(self) -> None:
-        """Sends on all that was written so far, so that its size is known."""
+        """Compresses all that was written so far, so that its size is known."""
         if self._frame is not None:
             self._emit(self._frame.flush())
 
@@ -128,7 +139,7 @@ class _Brotli:
 
 
 class _Lz4:
-    """By the functions beneath the library's own class, which cannot flush without ending the frame."""
+    """By the library's low-level functions: its class cannot flush without ending the frame."""
 
     held = 0
 
@@ -151,7 +162,7 @@ class _Lz4:
 
 
 class _Pieces:
-    """Each piece is a frame of its own, so that no compressor outlives it."""
+    """Each piece is a frame by itself, so that no compressor stays in memory."""
 
     def __init__(self, compress: Callable[[bytes], bytes]) -> None:
         self._compress = compress
@@ -178,7 +189,7 @@ class _Pieces:
 
 
 def compressing(sink: ByteSink, codec: str, level: int | None) -> Stream:
-    return Stream(sink, None if codec == "None" else _frame(codec, DEFAULTS[codec] if level is None else level))
+    return Stream(sink, None if codec == "None" else _frame(codec, DEFAULT_LEVELS[codec] if level is None else level))
 
 
 def _frame(codec: str, level: int) -> Frame:
@@ -202,13 +213,13 @@ def _frame(codec: str, level: int) -> Frame:
 
 
 def xz(piece: bytes, level: int) -> bytes:
-    """With a dictionary no larger than the piece: a larger one finds nothing more, and costs memory."""
+    """With a dictionary no larger than the piece: a larger one only costs memory."""
     size = min(max(len(piece), SMALLEST_DICTIONARY), PIECE)
     return lzma.compress(piece, filters=[{"id": lzma.FILTER_LZMA2, "preset": level, "dict_size": size}])
 
 
 def decompress(data: bytes, codec: str) -> bytes:
-    """The whole content of an object, for those who check what was written."""
+    """The whole content of an object, to check what was written."""
     match codec:
         case "None":
             return data

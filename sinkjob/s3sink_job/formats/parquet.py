@@ -1,8 +1,8 @@
-"""Parquet. The schema of an object is fixed by its last row, so it is encoded before it is sent.
+"""Output format Parquet. The last row of an object may still widen its schema, so it is encoded before it is sent.
 
-Row groups are encoded as they fill, each run of equal schema into a spill file of its own. Mostly that is one
-run, and its file is the object. After a change of schema the runs are read back, widened and encoded anew,
-once, whatever the number of changes. What fits into one row group never touches the disk.
+Full row groups are encoded into a spill file, one file for each run of row groups with the same schema. Usually there
+is one run, and its file is the object. If the schema changed, the runs are read back, widened and encoded again, once
+for all changes. An object of one row group never touches the disk.
 """
 
 from __future__ import annotations
@@ -16,21 +16,38 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from s3sink_job.encoding import Encoding
+from s3sink_job.base.spill import Spill
+from s3sink_job.columns.cast import Inexact, may_round
+from s3sink_job.columns.types import Path as ColumnPath
 from s3sink_job.formats.compression import ByteSink
-from s3sink_job.formats.dictionaries import repeating
-from s3sink_job.formats.files import sink_file
-from s3sink_job.formats.pending import Pending, common_record, exactly
-from s3sink_job.schema.cast import Inexact, may_round
-from s3sink_job.spill import Spill
+from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
+from s3sink_job.formats.parquet_dictionaries import repeating
+from s3sink_job.formats.row_buffer import RowBuffer, common_record, exactly
+from s3sink_job.formats.settings import Output
+from s3sink_job.formats.sink_file import sink_file
+from s3sink_job.shape.settings import RowKind
 
 CODECS = {"None": "none", "Gzip": "gzip", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Brotli": "brotli"}
 COPY_BYTES = 1 << 20
 FOOTER_BYTES = 512
 
 
+class ParquetFormat(OutputFormat):
+    name = "Parquet"
+    extension = ".parquet"
+    content_type = "application/vnd.apache.parquet"
+    rows = RowKind.COLUMNS
+    compresses_within = True
+
+    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+        return ParquetObject(output, sink, spill)
+
+    def read(self, data: bytes, output: Output) -> pa.Table:
+        return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+
+
 @dataclass
-class Run:
+class SpilledRowGroups:
     """Row groups of one schema in a file."""
 
     record: pa.StructType
@@ -44,10 +61,10 @@ class Run:
 
 
 class ParquetObject:
-    def __init__(self, encoding: Encoding, sink: ByteSink, spill: Spill) -> None:
-        self._encoding, self._sink, self._spill = encoding, sink, spill
-        self._pending = Pending()
-        self._runs: list[Run] = []
+    def __init__(self, output: Output, sink: ByteSink, spill: Spill) -> None:
+        self._output, self._sink, self._spill = output, sink, spill
+        self._pending = RowBuffer()
+        self._runs: list[SpilledRowGroups] = []
         self._ratio = 1.0
 
     @property
@@ -56,7 +73,7 @@ class ParquetObject:
 
     @property
     def size(self) -> int:
-        """Exact for what is encoded, by the last row group's ratio for the rest."""
+        """Exact for encoded rows; the rest is estimated by the ratio of the last row group."""
         return sum(run.size for run in self._runs) + int(self._pending.held * self._ratio) + FOOTER_BYTES
 
     def takes(self, rows: pa.RecordBatch) -> bool:
@@ -64,11 +81,11 @@ class ParquetObject:
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._pending.add(rows)
-        if self._pending.held >= self._encoding.row_group_bytes:
+        if self._pending.held >= self._output.parquet.row_group_bytes:
             self.settle()
 
     def settle(self) -> None:
-        """Encodes what is held."""
+        """Encodes the rows in memory as a row group."""
         if not self._pending:
             return
         rows = self._pending.take()
@@ -79,11 +96,11 @@ class ParquetObject:
             run.writer.write_table(rows, row_group_size=max(1, rows.num_rows))
         self._ratio = (run.size - before) / max(1, held)
         self._spill.grew(run.path, run.size)
-        # A row group is by far the largest thing in memory; what it took would stay with Arrow until the next one.
+        # A row group is by far the largest thing in memory, and Arrow would keep its memory until the next one.
         del rows
         pa.default_memory_pool().release_unused()
 
-    def close(self) -> tuple[tuple[str, ...], ...]:
+    def close(self) -> tuple[ColumnPath, ...]:
         if not self._runs:
             rows = self._pending.take()
             with self._open(rows, sink_file(self._sink)) as writer:
@@ -104,30 +121,30 @@ class ParquetObject:
 
     def abandon(self) -> None:
         for run in self._runs:
-            # A full disk may be why; and a writer that is left open would try once more when it is collected.
+            # The disk may be full. A writer that stays open would try to write again when it is garbage collected.
             with suppress(OSError, pa.ArrowException):
                 run.writer.close()
             with suppress(OSError, pa.ArrowException):
                 run.file.close()
             self._spill.remove(run.path)
 
-    def _begin(self, rows: pa.Table) -> Run:
+    def _begin(self, rows: pa.Table) -> SpilledRowGroups:
         path = self._spill.new_file()
         with self._spill.writing():
             file = pa.OSFile(str(path), "wb")
-            run = Run(pa.struct(list(rows.schema)), path, self._open(rows, file), file)
+            run = SpilledRowGroups(pa.struct(list(rows.schema)), path, self._open(rows, file), file)
         self._runs.append(run)
         return run
 
     def _open(self, rows: pa.Table, file: pa.NativeFile) -> pq.ParquetWriter:
-        """For an object, or a run, that begins with these rows."""
+        """The writer of an object, or a run, that begins with these rows."""
         return pq.ParquetWriter(
             file,
             rows.schema,
-            compression=CODECS[self._encoding.codec],
-            compression_level=self._encoding.level,
-            use_dictionary=repeating(rows) if self._encoding.dictionary else False,
-            write_statistics=self._encoding.statistics,
+            compression=CODECS[self._output.codec],
+            compression_level=self._output.level,
+            use_dictionary=repeating(rows) if self._output.parquet.dictionary else False,
+            write_statistics=self._output.parquet.statistics,
         )
 
     def _unite(self) -> None:
@@ -151,7 +168,7 @@ class ParquetObject:
         for run in self._runs:
             with pq.ParquetFile(run.path) as file:
                 for number in range(file.num_row_groups):
-                    # More than one where a column is longer than an array of Arrow's can be.
+                    # More than one batch if a column is longer than an Arrow array can be.
                     yield from file.read_row_group(number, use_threads=False).combine_chunks().to_batches()
 
 

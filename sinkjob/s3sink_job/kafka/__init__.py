@@ -1,1 +1,1 @@
-"""What the driver asks Kafka, through the one client there is: the Java one that Spark brings."""
+"""Kafka: topics, offsets, transactions, consumer groups, and reading slices, with the Java client that Spark brings."""

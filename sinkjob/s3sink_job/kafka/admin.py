@@ -1,7 +1,7 @@
-"""Look-ups of topics and offsets with Kafka's own AdminClient, through the JVM gateway.
+"""Topics and offsets, read with Kafka's own AdminClient through the JVM gateway.
 
-Each call through the gateway takes a fraction of a millisecond, and a topic may have thousands of partitions: an answer
-is fetched whole, as the text that Java makes of it, and taken apart here.
+A call through the gateway takes a fraction of a millisecond, and a topic may have thousands of partitions. So an answer
+is fetched whole, as the text of Java's toString, and parsed here.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 
-from s3sink_job.errors import FinalError, S3SinkError, TransientError
-from s3sink_job.flush.contact import Topic
-from s3sink_job.flush.plan import Offsets, TopicPartition
+from s3sink_job.base.errors import FinalError, S3SinkError, TransientError
+from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
 from s3sink_job.flush.statefile import NO_ID
-from s3sink_job.flush.truncation import Validated
-from s3sink_job.kafka.silent import Silent
+from s3sink_job.flush.truncation import OffsetValidation
+from s3sink_job.kafka.unanswered_partitions import UnansweredPartitions
 from s3sink_job.kafka.validation import validate
 
 REQUEST_TIMEOUT, API_TIMEOUT = "request.timeout.ms", "default.api.timeout.ms"
 TIMEOUTS = {REQUEST_TIMEOUT: "15000", API_TIMEOUT: "20000"}
-COURTESY_MS = 5_000
-MOST_PATIENCE = 20.0
+SHORT_TIMEOUT_MS = 5_000
+LONGEST_TIMEOUT = 20.0
 """Seconds for partitions that did not answer before; less at first."""
 UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _OFFSET = re.compile(
@@ -37,7 +36,7 @@ _LEADERLESS = re.compile(r"\(partition=(\d+), leader=none,")
 FINAL = {
     "SaslAuthenticationException": "the broker refused the credentials: check the Secret in spec.source.propertiesFrom",
     "SslAuthenticationException": "the TLS handshake failed: check the certificates in spec.source.propertiesFrom",
-    "TopicAuthorizationException": "the user may not read this topic: grant Describe and Read",
+    "TopicAuthorizationException": "the user may not read this topic: grant Describe and Read on it",
     "ClusterAuthorizationException": "the user may not describe the cluster",
     "GroupAuthorizationException": "the user may not use the consumer group: grant Read on it",
     "InvalidTopicException": "the topic name is not valid",
@@ -50,8 +49,8 @@ class KafkaUnavailable(TransientError):
     reason = "KafkaUnavailable"
 
 
-class Told(NamedTuple):
-    """A partition's answer to a question about an offset."""
+class ListedOffset(NamedTuple):
+    """What Kafka returns for one partition."""
 
     offset: int
     leader_epoch: int | None
@@ -64,19 +63,19 @@ class Admin:
         self.jvm = jvm
         self.properties = dict(properties)
         self.servers = properties["bootstrap.servers"]
-        self._silent = Silent(time.monotonic)
-        self._standing: tuple[tuple[TopicPartition, ...], Any, Any] = ((), None, None)
-        """The last question about offsets, for earliest and latest: the next look asks the same."""
-        # The two go together: Kafka refuses an API time-out that is shorter than a request's.
+        self._unanswered = UnansweredPartitions(time.monotonic)
+        self._last_requests: tuple[tuple[TopicPartition, ...], Any, Any] = ((), None, None)
+        """Partitions, and the requests for their earliest and latest offsets. The next ones are mostly the same."""
+        # Only both or none: Kafka refuses an API timeout that is shorter than that of a request.
         timeouts = {} if TIMEOUTS.keys() & properties.keys() else TIMEOUTS
         try:
             self.client = jvm.org.apache.kafka.clients.admin.AdminClient.create(
                 self.java_map({**timeouts, **properties})
             )
         except Py4JJavaError as error:
-            # Nothing was sent yet: only a setting can be wrong.
+            # Nothing was sent yet, so a setting must be wrong.
             raise FinalError(
-                f"Kafka's client refused its settings: {root(error)}: {_message(error)}: "
+                f"Kafka's client rejected its settings: {root(error)}: {_message(error)}: "
                 "check spec.source.properties and propertiesFrom",
                 reason="KafkaSettings",
             ) from None
@@ -85,7 +84,7 @@ class Admin:
         self.client.close(self.jvm.java.time.Duration.ofSeconds(1))
 
     def matching(self, pattern: str) -> set[str]:
-        """Topics that the user may see and whose whole name matches, as Java understands it; no internal ones."""
+        """Visible topics whose whole name matches the Java pattern; no internal ones."""
         sets, matches = self.jvm.java.util.HashSet, self._compiled(pattern).asMatchPredicate()
         try:
             names = self.client.listTopics().names().get()
@@ -103,14 +102,14 @@ class Admin:
         try:
             return self.jvm.java.util.regex.Pattern.compile(pattern)
         except IllegalArgumentException as error:
-            text = f"topicPattern: Java does not take {pattern!r} as a regular expression"
+            text = f"topicPattern: {pattern!r} is not a regular expression of Java"
             raise FinalError(f"{text}: {str(error).splitlines()[0]}", reason="TopicPattern") from None
 
     def describe(self, topics: Iterable[str]) -> dict[str, Topic | None]:
         """Id and partitions of each topic; None for one that does not exist."""
         names = list(topics)
         futures = self.client.describeTopics(self.java_list(names)).topicNameValues()
-        # Not by the Java list: the end of its iterator is an exception, and those cross the gateway slowly.
+        # Not by iterating in Java: an iterator ends with an exception, and those are slow in the gateway.
         return {name: self._describe(name, futures.get(name)) for name in names}
 
     def _describe(self, topic: str, future: Any) -> Topic | None:
@@ -128,7 +127,7 @@ class Admin:
         )
 
     def compacted(self, topics: Iterable[str]) -> set[str]:
-        """The topics that Kafka may thin out, record by record."""
+        """Topics from which Kafka may remove single records."""
         kafka = self.jvm.org.apache.kafka
         kind = kafka.common.config.ConfigResource
         resources = {name: kind(kind.Type.TOPIC, name) for name in topics}
@@ -140,72 +139,71 @@ class Admin:
         return {name for name, policy in policies.items() if "compact" in policy}
 
     def offsets(self, partitions: Iterable[TopicPartition], *, committed: bool) -> dict[TopicPartition, Offsets]:
-        """`committed` takes the last stable offset as the readable end, otherwise the high watermark.
+        """`committed`: the readable end is the last stable offset; otherwise it is the high watermark.
 
-        Partitions that Kafka cannot tell of now are left out. They are asked for by themselves from then on, so that
-        the others need not wait for them.
+        Partitions that do not answer are left out. From then on they are requested separately.
         """
         wanted = tuple(partitions)
-        quick, slow = self._silent.split(wanted)
-        found = self._offsets(quick, committed=committed)
-        if slow:
-            patience = int(min(MOST_PATIENCE, self._silent.waited(slow)) * 1000)
-            found |= self._offsets(slow, committed=committed, timeout_ms=patience)
+        answering, unanswered = self._unanswered.split(wanted)
+        found = self._offsets(answering, committed=committed)
+        if unanswered:
+            timeout = min(LONGEST_TIMEOUT, self._unanswered.longest_wait(unanswered))
+            found |= self._offsets(unanswered, committed=committed, timeout_ms=int(timeout * 1000))
         if wanted and not found:
-            # It is not the partitions: once Kafka answers, all of them are asked for again.
-            raise KafkaUnavailable(f"Kafka at {self.servers} does not tell the offsets of any partition")
-        self._silent.heard({*quick, *slow}, found)
+            # The partitions are not the cause: once Kafka answers, all of them are requested again.
+            raise KafkaUnavailable(f"Kafka at {self.servers} returned no offsets of any partition; retrying")
+        self._unanswered.update({*answering, *unanswered}, found)
         return {at: found[at] for at in wanted if at in found}
 
     def _offsets(
         self, wanted: tuple[TopicPartition, ...], *, committed: bool, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Offsets]:
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec
-        question = self._standing
-        if question[0] != wanted:
+        requests = self._last_requests
+        if requests[0] != wanted:
             keys = [self.partition(at) for at in wanted]
-            question = (wanted, self._request(keys, spec.earliest()), self._request(keys, spec.latest()))
+            requests = (wanted, self._request(keys, spec.earliest()), self._request(keys, spec.latest()))
         if timeout_ms is None:
-            self._standing = question
-        _, first, last = question
+            self._last_requests = requests
+        _, first, last = requests
         earliest = self._list(wanted, first, committed=False, timeout_ms=timeout_ms)
         if len(earliest) < len(wanted):
-            # Whoever did not answer is not waited for again.
+            # No second timeout for partitions that did not answer.
             wanted = tuple(at for at in wanted if at in earliest)
             last = self._request(map(self.partition, wanted), spec.latest())
-        # The stable end is asked for first: it can then never lie beyond the end we report.
+        # The stable end is read first, so that it never exceeds the high watermark that is read next.
         stable = self._list(wanted, last, committed=True, timeout_ms=timeout_ms) if committed else {}
         end = self._list(wanted, last, committed=False, timeout_ms=timeout_ms)
-        # Of the first answer: what a later leader said is then checked against the earlier one's log.
-        epochs = {at: told.leader_epoch for at, told in (stable or end).items()}
-        if held := tuple(at for at, told in stable.items() if told.offset < end.get(at, told).offset):
-            # What was written between the two looks is no open transaction: a third one tells them apart.
-            stable |= self._list(held, self._request(map(self.partition, held), spec.latest()), committed=True)
-        told = [at for at in wanted if at in end and (at in stable or not committed)]
+        # Of the first answer: the answer of a later leader is then validated against the earlier leader's log.
+        epochs = {at: found.leader_epoch for at, found in (stable or end).items()}
+        if behind := tuple(at for at, found in stable.items() if found.offset < end.get(at, found).offset):
+            # Either a transaction is open, or records were written between the two requests: a third one shows which.
+            stable |= self._list(behind, self._request(map(self.partition, behind), spec.latest()), committed=True)
+        complete = [at for at in wanted if at in end and (at in stable or not committed)]
         return {
             at: Offsets(
                 earliest[at].offset, min(stable.get(at, end[at]).offset, end[at].offset), end[at].offset, epochs[at]
             )
-            for at in told
+            for at in complete
         }
 
     def leader_epochs(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-        """Of the present leaders; None where the broker does not tell. Partitions without an answer are left out."""
+        """Of the present leaders; None if the broker has none. Partitions that do not answer are left out."""
         wanted = tuple(partitions)
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
         found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
-        return {at: told.leader_epoch for at, told in found.items()}
+        return {at: listed.leader_epoch for at, listed in found.items()}
 
-    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
-        """Whether the logs still have what was read below these offsets, by the leaders of these epochs."""
+    def validate(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> OffsetValidation:
+        """Whether the logs still have everything below these offsets that leaders of these epochs had."""
         return validate(self, offsets)
 
     def offsets_at(self, partitions: Iterable[TopicPartition], millis: int) -> dict[TopicPartition, int | None]:
-        """The first offset at or after a time; None where no record is that young."""
+        """The first offset at or after a time; None if all records are older."""
         wanted = tuple(partitions)
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(millis)
         found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
-        return {at: told.offset if told.offset >= 0 else None for at, told in found.items()}
+        return {at: listed.offset if listed.offset >= 0 else None for at, listed in found.items()}
 
     def java_list(self, items: Iterable[Any]) -> Any:
         made = self.jvm.java.util.ArrayList()
@@ -219,9 +217,9 @@ class Admin:
             made.put(key, value)
         return made
 
-    def courtesy(self, options: str) -> Any:
-        """The options, by their Java name, of a question that must not hold up the loop for long."""
-        return getattr(self.jvm.org.apache.kafka.clients.admin, options)().timeoutMs(COURTESY_MS)
+    def short_timeout(self, options: str) -> Any:
+        """Options, by their Java name, of a request that must not delay the loop for long."""
+        return getattr(self.jvm.org.apache.kafka.clients.admin, options)().timeoutMs(SHORT_TIMEOUT_MS)
 
     def partition(self, at: TopicPartition) -> Any:
         return self.jvm.org.apache.kafka.common.TopicPartition(*at)
@@ -234,7 +232,7 @@ class Admin:
 
     def _list(
         self, wanted: tuple[TopicPartition, ...], request: Any, *, committed: bool, timeout_ms: int | None = None
-    ) -> dict[TopicPartition, Told]:
+    ) -> dict[TopicPartition, ListedOffset]:
         if not wanted:
             return {}
         level = self.jvm.org.apache.kafka.common.IsolationLevel
@@ -245,22 +243,22 @@ class Admin:
             text = str(answer.all().get().toString())
         except Py4JJavaError:
             return self._one_by_one(wanted, answer)
-        found = {(name, int(p)): Told(int(o), int(e) if e else None) for name, p, o, e in _OFFSET.findall(text)}
+        found = {(name, int(p)): ListedOffset(int(o), int(e) if e else None) for name, p, o, e in _OFFSET.findall(text)}
         return found if found.keys() == set(wanted) else self._one_by_one(wanted, answer)
 
-    def _one_by_one(self, wanted: tuple[TopicPartition, ...], answer: Any) -> dict[TopicPartition, Told]:
-        """Slow, and what it takes to tell the partitions that failed from the others."""
-        found: dict[TopicPartition, Told] = {}
+    def _one_by_one(self, wanted: tuple[TopicPartition, ...], answer: Any) -> dict[TopicPartition, ListedOffset]:
+        """Slow, but it separates the partitions that failed from the others."""
+        found: dict[TopicPartition, ListedOffset] = {}
         for at in wanted:
             try:
-                told = answer.partitionResult(self.partition(at)).get()
+                listed = answer.partitionResult(self.partition(at)).get()
             except Py4JJavaError as error:
                 failure = self.translate(error, f"offsets of {at[0]}-{at[1]}")
                 if not failure.retryable:
                     raise failure from None
                 continue
-            epoch = told.leaderEpoch()
-            found[at] = Told(int(told.offset()), int(epoch.get()) if epoch.isPresent() else None)
+            epoch = listed.leaderEpoch()
+            found[at] = ListedOffset(int(listed.offset()), int(epoch.get()) if epoch.isPresent() else None)
         return found
 
     def translate(self, error: Py4JJavaError, what: str) -> S3SinkError:
@@ -272,7 +270,7 @@ class Admin:
 
 
 def _numbers(partitions: Any) -> tuple[int, ...]:
-    """Kafka numbers partitions without holes: the last number tells all, unless it does not."""
+    """Kafka numbers partitions without gaps, so that the last number is mostly enough."""
     count = int(partitions.size())
     if count and int(partitions.get(count - 1).partition()) == count - 1:
         return tuple(range(count))

@@ -1,8 +1,8 @@
-"""`sasl.jaas.config` of a Secret: one login, by one of Kafka's own modules.
+"""Checks `sasl.jaas.config` of a Secret: one entry, with one of Kafka's own login modules.
 
-A login module is a class that Java loads and starts, and some of the JDK's fetch code from an address of the writer's
-choice. Kafka's parser is lenient: comments, quotes that end with their line, several entries. This one takes a plain
-entry only, so that both read the same; what it does not understand is refused.
+A login module is a class that Java loads, and some modules of the JDK fetch code from any address. Kafka's parser is
+lenient: it accepts comments, quotes that end with their line, and several entries. This one accepts a plain entry only,
+so that both understand the same, and refuses anything else.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LOGIN_MODULES = (
 DISALLOWED_MODULES = tuple(
     f"com.sun.security.auth.module.{name}LoginModule" for name in ("Jndi", "Ldap", "KeyStore", "Krb5", "NT", "Unix")
 )
-"""What the JVM is told to refuse, should anything get past this parser: every module that the JDK has."""
+"""All modules of the JDK. The JVM refuses them, should anything get past this parser."""
 
 _BLANK = r"[ \t\r\n]"
-# Java ends a quote at the end of its line. A backslash stands before any other character, a quote among them.
+# Java ends a quote at the end of its line. A backslash escapes any other character, also a quote.
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f]|\\[^\x00-\x1f])*"' + "|" + r"'(?:[^'\\\x00-\x08\x0a-\x1f]|\\[^\x00-\x1f])*'"
 _WORD = r"[A-Za-z_$][A-Za-z0-9._$-]*"
 _OPTION = rf"(?P<name>{_WORD}){_BLANK}*={_BLANK}*(?:{_QUOTED}|{_WORD})"
@@ -36,11 +36,11 @@ _END = re.compile(rf"{_BLANK}*;{_BLANK}*")
 class Login:
     module: str
     options: tuple[str, ...]
-    """Their names. Values are nobody's business here."""
+    """Their names only, not their values."""
 
 
 class LoginRefused(ValueError):
-    """Says why in words that never repeat the text: it holds a password."""
+    """The message never repeats the text, since it contains a password."""
 
 
 def login_of(text: str) -> Login:

@@ -1,7 +1,7 @@
-"""Kafka properties in the Java dialect, from the resource and its mounted secrets.
+"""Properties of Kafka's Java clients, from the resource and its mounted secrets.
 
-Of a Secret only the place goes to Kafka's clients: they read the mounted files themselves, the driver's and the
-executors' alike, so that no secret is in what Spark sends to a task.
+Properties only contain the path of a secret. The clients of driver and executors read the mounted files themselves, so
+that Spark never sends a secret to a task.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from s3sink_job.errors import FinalError
+from s3sink_api.spec import OAUTH_URLS, TOKEN_URL, Source, refused_property
+from s3sink_job.base.errors import FinalError
+from s3sink_job.base.secrets import Secrets
 from s3sink_job.kafka.jaas import DISALLOWED_MODULES, LoginRefused, login_of
-from s3sink_job.secrets import Secrets
-from s3sink_job.spec import OAUTH_URLS, TOKEN_URL, Source, refused_property
 
 ISOLATION = {"ReadCommitted": "read_committed", "ReadUncommitted": "read_uncommitted"}
 PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
@@ -24,14 +24,14 @@ _SETTINGS = f"config.providers.{_NAME}"
 _VERSION = f"{_SETTINGS}.param.version"
 _OAUTH_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 _KEY = os.urandom(32)
-"""Known to this process alone: nobody can find a password by trying which one gives the same version."""
+"""Known to this process only, so that nobody can guess a password by comparing versions."""
 
 
 def connection(source: Source, secrets: Secrets) -> dict[str, str]:
-    """How to reach the brokers: what admin client and consumers share. It changes when a secret does."""
+    """Common properties of admin client and consumers. They change when a secret changes."""
     properties = dict(source.properties)
     if TOKEN_URL in properties:
-        # Classes are ours to set. Without this one Kafka's client makes up tokens of its own.
+        # The spec may not set classes. Without this one Kafka's client would invent tokens.
         properties["sasl.login.callback.handler.class"] = _OAUTH_HANDLER
     content: dict[str, str] = {}
     folder = str(Path(secrets.folder).absolute())
@@ -47,16 +47,16 @@ def connection(source: Source, secrets: Secrets) -> dict[str, str]:
 
 
 def consumer_group(group: str, connection: Mapping[str, str]) -> str:
-    """Spark keeps consumers by the name of their group, and with it the secrets that they were made with."""
+    """Spark caches consumers by group. Changed secrets need new consumers, so the group contains their version."""
     return f"{group}.{connection[_VERSION]}" if _VERSION in connection else group
 
 
 def jvm_options(source: Source) -> str:
-    """What Kafka's clients are held to, whatever properties say. For the command line of every JVM that has one."""
+    """Restrictions of Kafka's clients, whatever properties say. For the command line of every JVM that uses them."""
     urls = [source.properties[name] for name in OAUTH_URLS if name in source.properties]
     options = {
         "org.apache.kafka.disallowed.login.modules": ",".join(DISALLOWED_MODULES),
-        # Whole addresses. Without any, Kafka takes none: the property must be there, even if it is empty.
+        # Complete URLs. The property must be set even if it is empty: then Kafka allows none.
         "org.apache.kafka.sasl.oauthbearer.allowed.urls": ",".join(urls),
         "org.apache.kafka.automatic.config.providers": PROVIDER,
     }
@@ -77,7 +77,7 @@ def _check(secret: str, key: str, value: str) -> None:
 def _provider(folder: str, content: Mapping[str, str]) -> dict[str, str]:
     if re.search("[:,}]", folder):
         raise FinalError(
-            f"the folder of the secrets, {folder}, must have none of : , }} in its name: Kafka's client cannot read it",
+            f"the folder of the secrets, {folder}, must not contain : , or }}: Kafka's client cannot read it",
             reason="SecretsFolder",
         )
     text = "\0".join(f"{key}\0{value}" for key, value in sorted(content.items()))
@@ -85,6 +85,6 @@ def _provider(folder: str, content: Mapping[str, str]) -> dict[str, str]:
         "config.providers": _NAME,
         f"{_SETTINGS}.class": PROVIDER,
         f"{_SETTINGS}.param.allowed.paths": folder,
-        # The provider does not look at it: it tells one content of the files from another.
+        # Ignored by the provider. It changes with the content of the files.
         _VERSION: hmac.digest(_KEY, text.encode(), "sha256").hex()[:12],
     }

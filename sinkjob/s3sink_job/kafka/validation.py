@@ -1,7 +1,7 @@
-"""Whether a log still has what was read from it, after a change of leader (KIP-320).
+"""Validates after a change of leader that a log still has what was read from it (KIP-320).
 
-Kafka's admin client cannot ask that. A consumer does it by itself before it fetches from a new leader: it is given
-an offset with its leader epoch, and its position is known once the leader has confirmed both. No record is read.
+Kafka's admin client cannot do that. A consumer does it before it fetches from a new leader: it gets an offset with its
+leader epoch, and has a position once the leader has confirmed both. No record is read.
 """
 
 from __future__ import annotations
@@ -12,61 +12,61 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 
-from s3sink_job.flush.plan import TopicPartition
-from s3sink_job.flush.truncation import Validated
+from s3sink_job.flush.kafka_metadata import TopicPartition
+from s3sink_job.flush.truncation import OffsetValidation
 
 if TYPE_CHECKING:
     from s3sink_job.kafka.admin import Admin
 
-ANSWER_WITHIN = 10
-"""Seconds for the partitions of a question."""
-AFTER_SILENCE = 1
-"""Seconds for each further one once a partition did not answer."""
+TIMEOUT = 10
+"""Seconds, for all partitions of a request."""
+SHORT_TIMEOUT = 1
+"""Seconds for each further partition, once one did not answer."""
 CONSUMER = {
     "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
     "value.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
     "enable.auto.commit": "false",
-    # A consumer with a policy would move to another offset and say nothing.
+    # With a reset policy the consumer would silently move to another offset.
     "auto.offset.reset": "none",
 }
 
 
-def validate(admin: Admin, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
-    """`offsets` are those up to which was read, each with the epoch of the leader that was read from."""
+def validate(admin: Admin, offsets: Mapping[TopicPartition, tuple[int, int]]) -> OffsetValidation:
+    """`offsets`: up to where was read, each with the epoch of the leader at that time."""
     if not offsets:
-        return Validated()
+        return OffsetValidation()
     try:
         settings = admin.java_map(admin.properties | CONSUMER)
         consumer = admin.jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
     except Py4JJavaError as error:
         raise admin.translate(error, "make a consumer that validates offsets") from None
     try:
-        return _Question(admin, consumer).ask(offsets)
+        return _Validation(admin, consumer).run(offsets)
     finally:
         with suppress(Py4JJavaError):  # the answers are there
             consumer.close(admin.jvm.java.time.Duration.ofSeconds(1))
 
 
-class _Question:
+class _Validation:
     def __init__(self, admin: Admin, consumer: Any) -> None:
         self._admin, self._consumer = admin, consumer
-        self._within = ANSWER_WITHIN
+        self._timeout = TIMEOUT
         self._cut: dict[TopicPartition, int | None] = {}
         self._unknown: dict[TopicPartition, str] = {}
 
-    def ask(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> Validated:
+    def run(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> OffsetValidation:
         left = dict(offsets)
         if self._no_leader(left):
-            self._within = AFTER_SILENCE
+            self._timeout = SHORT_TIMEOUT
             self._unknown = {at: cause for at in offsets if (cause := self._no_leader([at]))}
             left = {at: asked for at, asked in offsets.items() if at not in self._unknown}
         while left:
-            # An exception names all partitions whose answers came together: the others are asked for again.
-            left = self._until_the_next_cut(left)
-        return Validated(self._cut, self._unknown)
+            # An exception covers the partitions that were answered together; the others are requested again.
+            left = self._until_next_truncation(left)
+        return OffsetValidation(self._cut, self._unknown)
 
     def _no_leader(self, partitions: Iterable[TopicPartition]) -> str:
-        """Makes the consumer look up the leaders. Without them it would take any position for a valid one."""
+        """Makes the consumer find the leaders. Without them it would consider any position valid."""
         keys = self._admin.java_list(map(self._admin.partition, partitions))
         try:
             self._consumer.endOffsets(keys, self._duration())
@@ -74,10 +74,10 @@ class _Question:
             return str(error.java_exception)
         return ""
 
-    def _until_the_next_cut(
+    def _until_next_truncation(
         self, offsets: Mapping[TopicPartition, tuple[int, int]]
     ) -> dict[TopicPartition, tuple[int, int]]:
-        """Those that are left to ask for; none if every other one was confirmed or did not answer."""
+        """The partitions that are still to be validated."""
         left = dict(offsets)
         self._seek(left)
         for at in offsets:
@@ -88,7 +88,7 @@ class _Question:
                 if str(error.java_exception.getClass().getSimpleName()) == "LogTruncationException":
                     found = self._truncated(error.java_exception, left)
                     return {other: asked for other, asked in left.items() if other not in found}
-                self._unknown[at], self._within = str(error.java_exception), AFTER_SILENCE
+                self._unknown[at], self._timeout = str(error.java_exception), SHORT_TIMEOUT
                 del left[at]
         return {}
 
@@ -112,4 +112,4 @@ class _Question:
         return set(points)
 
     def _duration(self) -> Any:
-        return self._admin.jvm.java.time.Duration.ofSeconds(self._within)
+        return self._admin.jvm.java.time.Duration.ofSeconds(self._timeout)

@@ -1,1 +1,1 @@
-"""What the driver tells the world: `/status`, `/metrics`, `/healthz`, and a person at a terminal."""
+"""What a driver reports: `/status`, `/metrics`, `/healthz`, logs, and a line on the terminal."""

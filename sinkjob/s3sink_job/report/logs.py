@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line for machines, short lines for a person. Nothing secret is ever passed in."""
+"""Logs: JSON lines for machines, short lines for people. No secret is ever logged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class Short(logging.Formatter):
+class ShortLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         mark = "" if record.levelno < logging.WARNING else f"{record.levelname}: "
@@ -35,7 +35,7 @@ class Short(logging.Formatter):
 
 def set_up(*, json_lines: bool) -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if json_lines else Short())
+    handler.setFormatter(JsonLines() if json_lines else ShortLines())
     log.handlers[:] = [handler]
     log.setLevel(logging.INFO)
     log.propagate = False

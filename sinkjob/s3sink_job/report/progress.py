@@ -1,7 +1,7 @@
-"""How far a backlog is, and how long the rest will take. Pure: the clock comes in.
+"""How far a backlog is, and how long the rest will take. Pure: the clock is an argument.
 
-A backlog is more than one flush can take. Nothing is known of a flush before it is published, so the figures
-move with each flush; only the time left runs on between two of them.
+A backlog is more than one flush can write. The figures change when a flush is published. Between two flushes only the
+time left changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of the backlog, in offsets. `rate` and `seconds_left` are None until the first flush of it is done."""
+    """Of a backlog, in offsets. `rate` and `seconds_left` are None before its first flush is published."""
 
     done: int
     left: int
@@ -25,7 +25,7 @@ class Estimate:
     def __str__(self) -> str:
         parts = [f"{self.share:.0%}", f"{self.done:,} of {self.done + self.left:,} records"]
         if self.rate is not None and self.seconds_left is not None:
-            parts += [f"{self.rate:,.0f} records/s", f"{span(self.seconds_left)} left"]
+            parts += [f"{self.rate:,.0f} records/s", f"{duration_text(self.seconds_left)} left"]
         return " · ".join(parts)
 
 
@@ -38,11 +38,11 @@ class Progress:
     _beyond: int = 0
 
     def see(self, due: int, beyond: int, now: float) -> None:
-        """`due` offsets wait to be written, `beyond` of them for a later flush than the next one."""
+        """`due` offsets are to be written, `beyond` of them not in the next flush."""
         if self._began is None and beyond:
             self._began, self._moved_at, self._done = now, now, 0
         elif not beyond and not self._beyond:
-            # The one that was the last of the backlog is over, too.
+            # The last flush of the backlog is published, too.
             self._began = None
         self._due, self._beyond = due, beyond
 
@@ -61,8 +61,8 @@ class Progress:
         return Estimate(self._done, self._due, rate, max(0.0, self._due / rate - (now - self._moved_at)))
 
 
-def span(seconds: float) -> str:
-    """A time as people say it: the two largest units that matter."""
+def duration_text(seconds: float) -> str:
+    """In the largest one or two units."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

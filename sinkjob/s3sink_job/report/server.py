@@ -1,4 +1,4 @@
-"""The driver's HTTP side: `/status` for the operator, `/metrics` for Prometheus, `/healthz` for the kubelet."""
+"""The driver's HTTP server: `/status` for the operator, `/metrics` for Prometheus, `/healthz` for the kubelet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from s3sink_job.report.reporter import Reporter
+from s3sink_job.report.status import Reporter
+
+UNHEALTHY = b"driver loop stopped or Spark heartbeat lost\n"
 
 
 def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bool]) -> ThreadingHTTPServer:
-    """Serves until `shutdown()`. `healthy` says whether the driver's loop still turns."""
+    """Serves until `shutdown()`. `healthy`: whether the driver loop and Spark still run."""
 
     class Handler(BaseHTTPRequestHandler):
-        # The operator asks again and again, and keeps its connection; one that falls silent is let go.
+        # The operator polls over one connection. An idle connection is closed after the timeout.
         protocol_version = "HTTP/1.1"
         timeout = 300
 
@@ -30,14 +32,14 @@ def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bo
                     self._answer(200, CONTENT_TYPE_LATEST, generate_latest(reporter.metrics.registry))
                 case "/healthz":
                     ok = healthy()
-                    self._answer(200 if ok else 503, "text/plain", b"ok\n" if ok else b"the loop hangs\n")
+                    self._answer(200 if ok else 503, "text/plain", b"ok\n" if ok else UNHEALTHY)
                 case _:
-                    self._answer(404, "text/plain", b"try /status, /metrics or /healthz\n")
+                    self._answer(404, "text/plain", b"not found; try /status, /metrics or /healthz\n")
 
         def _status(self) -> None:
-            """Whoever shows the tag of a report that is still true gets no second one."""
+            """304 if the status has not changed since the report with this ETag."""
             status = reporter.status()
-            tag = _tag(status)
+            tag = _etag(status)
             if self.headers.get("If-None-Match") == tag:
                 self.send_response(304)
                 self.send_header("ETag", tag)
@@ -55,14 +57,14 @@ def serve(reporter: Reporter, address: tuple[str, int], healthy: Callable[[], bo
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Scrapes every few seconds would drown the log."""
+            """No line for each request: the log would be full of them."""
 
     server = ThreadingHTTPServer(address, Handler)
     threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
     return server
 
 
-def _tag(status: Mapping[str, Any]) -> str:
-    """The same as long as nothing changes but the time of the report."""
+def _etag(status: Mapping[str, Any]) -> str:
+    """Of everything except the time of the report."""
     content = {name: value for name, value in status.items() if name != "reportedAt"}
     return f'"{hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]}"'

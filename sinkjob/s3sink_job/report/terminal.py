@@ -1,4 +1,4 @@
-"""A line of progress for a person at a terminal, redrawn in place; with a bar while there is a backlog."""
+"""A line of progress on a terminal, redrawn in place, with a bar while there is a backlog."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 
-from s3sink_job.report.reporter import Reporter
+from s3sink_job.report.status import Reporter
 
 REDRAWS_PER_SECOND = 4
 BAR_WIDTH = 24
 
 
 @contextmanager
-def watching(reporter: Reporter, *, enabled: bool) -> Iterator[None]:
+def progress_line(reporter: Reporter, *, enabled: bool) -> Iterator[None]:
     if not enabled:
         yield
         return
     spinner = Spinner("dots")
     with Live(
-        get_renderable=lambda: picture(reporter, spinner, time.time()),
+        get_renderable=lambda: render(reporter, spinner, time.time()),
         console=Console(stderr=True),
         refresh_per_second=REDRAWS_PER_SECOND,
         transient=True,
@@ -33,17 +33,17 @@ def watching(reporter: Reporter, *, enabled: bool) -> Iterator[None]:
         yield
 
 
-def picture(reporter: Reporter, spinner: Spinner, now: float) -> RenderableType:
+def render(reporter: Reporter, spinner: Spinner, now: float) -> RenderableType:
     estimate = reporter.estimate(now)
-    spinner.update(text=line(reporter, now))
+    spinner.update(text=status_line(reporter, now))
     if estimate is None:
         return spinner
-    drawn = Table.grid(padding=(0, 1))
-    drawn.add_row(ProgressBar(completed=estimate.share * 100, width=BAR_WIDTH), spinner)
-    return drawn
+    row = Table.grid(padding=(0, 1))
+    row.add_row(ProgressBar(completed=estimate.share * 100, width=BAR_WIDTH), spinner)
+    return row
 
 
-def line(reporter: Reporter, now: float) -> str:
+def status_line(reporter: Reporter, now: float) -> str:
     status = reporter.status()
     flush, lag, retry = status["flush"], status.get("lag", {}), status["retry"]
     parts = [status["phase"]]

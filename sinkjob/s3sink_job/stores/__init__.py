@@ -1,1 +1,1 @@
-"""S3 as the protocol needs it: conditional writes, uploads that stay invisible until completed, a probe."""
+"""Object stores: a protocol of requests, S3 behind it, retries, and what the product builds on top."""

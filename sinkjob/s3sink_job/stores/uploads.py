@@ -1,12 +1,12 @@
-"""An object on its way: bytes in, parts out, and nothing visible until somebody completes it."""
+"""A multipart upload that is filled and not completed: bytes in, parts out. Nothing is visible until publishing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from s3sink_job.errors import S3SinkError
-from s3sink_job.spill import Spill
+from s3sink_job.base.errors import S3SinkError
+from s3sink_job.base.spill import Spill
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import KeyRefused
 
@@ -14,7 +14,7 @@ MAX_PARTS = 10_000
 
 
 def try_upload(bucket: Bucket, prefix: str) -> None:
-    """An upload where the data will go, begun and aborted: nothing ever shows. Raises what is wrong."""
+    """Starts and aborts an upload below the prefix. Raises if that is not allowed. Nothing becomes visible."""
     key = "/".join(part for part in (prefix, "s3sink-check") if part)
     upload_id = bucket.create_upload(key, {}, "application/octet-stream")
     try:
@@ -25,9 +25,9 @@ def try_upload(bucket: Bucket, prefix: str) -> None:
 
 @dataclass
 class Upload:
-    """Holds at most one part, in memory or, where that is scarce, in a file. Any encoder can write to it.
+    """A file-like object that holds at most one part, in memory or in a spill file.
 
-    What is written is kept as it is until a part is full, not copied: it must not change after that.
+    What is written is not copied until a part is full, so it must not change afterwards.
     """
 
     bucket: Bucket
@@ -46,18 +46,18 @@ class Upload:
     held: int = 0
     """Bytes in memory."""
     refused: str = ""
-    """Why the store does not take the key. From then on nothing is sent, and what is written is dropped."""
+    """Why the store refuses the key. From then on nothing is sent and what is written is dropped."""
 
     def write(self, data: bytes | memoryview) -> int:
         self._pieces.append(data)
         self.held += len(data)
         self.size += len(data)
-        while self.left >= self.part_size:
+        while self.unsent >= self.part_size:
             self._send(self.part_size)
         return len(data)
 
     def spill(self, spill: Spill) -> None:
-        """Moves what is held in memory to a file, until the part is full."""
+        """Moves what is in memory to a file, until the part is full."""
         if not self.held:
             return
         if self._spilled is None:
@@ -70,22 +70,22 @@ class Upload:
 
     @property
     def nearly_full(self) -> bool:
-        """S3 takes 10,000 parts an object: the writer rolls before that."""
+        """An object may have 10,000 parts: the writer starts the next object before that."""
         return len(self._etags) >= MAX_PARTS - 100
 
     @property
-    def left(self) -> int:
-        """Bytes that are not sent yet."""
+    def unsent(self) -> int:
+        """Bytes."""
         return self._on_disk + self.held
 
     def finish(self) -> tuple[str, tuple[str, ...]]:
-        """Sends what is left. The upload is whole now, and still invisible."""
-        if self.left or not self._etags:
-            self._send(self.left)
+        """Sends the rest. The upload is complete now, and still invisible."""
+        if self.unsent or not self._etags:
+            self._send(self.unsent)
         return self.upload_id, tuple(self._etags)
 
     def abandon(self) -> None:
-        """Best effort: what stays behind is invisible, and `s3sink gc` or a lifecycle rule removes it."""
+        """Best effort: an orphaned upload is invisible, and `s3sink gc` or a lifecycle rule removes it."""
         self._forget_file()
         if self.upload_id:
             try:
@@ -98,14 +98,14 @@ class Upload:
         if self._spilled is not None:
             pieces = [self._spilled.read_bytes(), *pieces]
         *whole, last = pieces or [b""]
-        cut = len(last) - (self.left - count)
+        cut = len(last) - (self.unsent - count)
         if not self.upload_id and not self.refused:
             self._begin()
         with memoryview(last) as view:
             body = b"".join((*whole, view[:cut]))
         self._keep([memoryview(last)[cut:]] if cut < len(last) else [])
         self._forget_file()
-        # Not held twice while it is on its way.
+        # Frees the pieces while their copy is being sent.
         del pieces, whole, last
         if self.upload_id:
             self._etags.append(self.bucket.upload_part(self.key, self.upload_id, len(self._etags) + 1, body))
@@ -115,7 +115,7 @@ class Upload:
         try:
             self.upload_id = self.bucket.create_upload(self.key, *described)
         except KeyRefused as error:
-            self.refused = f"the store does not take its key: {error}"
+            self.refused = f"the store refuses its key: {error}"
 
     def _keep(self, pieces: list[bytes | memoryview]) -> None:
         self._pieces, self.held = pieces, sum(map(len, pieces))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.cluster.client import NAMESPACES, Client
-from e2e.standin import Operator, StandInNode, grant
 from tests.apiserver.operator.drivers import PORT
-from tests.apiserver.operator.places import Neighbour, Place, sink
+from tests.apiserver.operator.namespaces import Neighbour, SinkNamespace, sink
+from tools.cluster import BareCluster
+from tools.cluster.client import NAMESPACES, Client
+from tools.operator_harness import FakeNode, Operator, grant
+from tools.polling import until
 
 QUICK = ("--poll-interval", "1", "--stale-after", "4")
-"""So that tests need not wait as long as people do."""
+"""Short intervals, so that tests need not wait."""
 
 
 @pytest.fixture(scope="package")
@@ -26,24 +26,24 @@ def granted(cluster: BareCluster) -> BareCluster:
 
 
 @pytest.fixture(scope="module")
-def new_place(granted: BareCluster, api: Client) -> Iterator[Callable[[], Place]]:
-    """Makes namespaces that last as long as the module."""
-    made: list[Place] = []
+def new_namespace(granted: BareCluster, api: Client) -> Iterator[Callable[[], SinkNamespace]]:
+    """Creates namespaces for the time of the module."""
+    made: list[SinkNamespace] = []
 
-    def make() -> Place:
-        made.append(Place(granted, f"test-{secrets.token_hex(4)}", api))
+    def make() -> SinkNamespace:
+        made.append(SinkNamespace(granted, f"test-{secrets.token_hex(4)}", api))
         api.post(NAMESPACES, {"metadata": {"name": made[-1].name}})
         until("its account", lambda: made[-1].get("serviceaccount", "default"), every=0.05)
         return made[-1]
 
     yield make
-    for place in made:
-        place.remove()
+    for shop in made:
+        shop.remove()
 
 
 @pytest.fixture
-def namespace(granted: BareCluster, api: Client, namespace: str) -> Place:
-    made = Place(granted, namespace, api)
+def namespace(granted: BareCluster, api: Client, namespace: str) -> SinkNamespace:
+    made = SinkNamespace(granted, namespace, api)
     until("its account", lambda: made.get("serviceaccount", "default"), every=0.05)
     return made
 
@@ -58,7 +58,7 @@ def operator(granted: BareCluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def own_operator(namespace: Place, tmp_path: Path) -> Iterator[Operator]:
+def own_operator(namespace: SinkNamespace, tmp_path: Path) -> Iterator[Operator]:
     """For this test and its namespace alone; started by the test."""
     flags = (*QUICK, "--driver-port", str(PORT), "--namespaces", namespace.name)
     made = Operator(namespace.cluster, tmp_path, *flags)
@@ -67,16 +67,14 @@ def own_operator(namespace: Place, tmp_path: Path) -> Iterator[Operator]:
 
 
 @pytest.fixture(scope="module")
-def node(granted: BareCluster) -> Iterator[StandInNode]:
+def node(granted: BareCluster) -> Iterator[FakeNode]:
     """Starts every pod, and answers for every driver."""
-    with StandInNode(granted.kubeconfig) as made:
+    with FakeNode(granted.kubeconfig) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def busy_operator(
-    granted: BareCluster, node: StandInNode, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def busy_operator(granted: BareCluster, node: FakeNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     """One for all tests of a module, whose drivers are those of `node`."""
     made = Operator(granted, tmp_path_factory.mktemp("operator"), *QUICK, "--driver-port", str(node.port))
     made.start()
@@ -85,8 +83,8 @@ def busy_operator(
 
 
 @pytest.fixture(scope="module")
-def neighbour(new_place: Callable[[], Place]) -> Neighbour:
-    """A sink in a namespace of its own that is well, and must stay so."""
-    place = new_place()
-    place.apply(sink("neighbour"))
-    return Neighbour(place)
+def neighbour(new_namespace: Callable[[], SinkNamespace]) -> Neighbour:
+    """A healthy sink in its own namespace, which must stay healthy."""
+    shop = new_namespace()
+    shop.apply(sink("neighbour"))
+    return Neighbour(shop)

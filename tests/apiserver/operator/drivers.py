@@ -1,4 +1,4 @@
-"""The job's own reporter behind the address that a pod claims to have."""
+"""The job's own status server at the address of a stand-in pod."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from http.server import ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from e2e.chain.sinks import until
-from e2e.parts.processes import free_ports
-from s3sink_job.report.reporter import Reporter
 from s3sink_job.report.server import serve
-from tests.apiserver.operator.places import Place
+from s3sink_job.report.status import Reporter
+from tests.apiserver.operator.namespaces import SinkNamespace
+from tools.parts.processes import free_ports
+from tools.polling import until
 
 (PORT,) = free_ports(1)
 """One for all of them: each has an address of its own."""
@@ -21,9 +21,9 @@ _addresses = itertools.count(2)
 
 
 class Driver:
-    """`with Driver(namespace, "orders") as driver`: takes the sink's pending pod and makes it look alive."""
+    """`with Driver(namespace, "orders") as driver`: makes the sink's pending pod look like a running one."""
 
-    def __init__(self, namespace: Place, sink: str) -> None:
+    def __init__(self, namespace: SinkNamespace, sink: str) -> None:
         self._namespace, self._sink = namespace, sink
         self.address = f"127.0.1.{next(_addresses)}"
         self.reporter = Reporter()

@@ -1,4 +1,4 @@
-"""Whatever one sink or its driver comes up with: the sink says what is wrong, and its neighbour notices nothing."""
+"""Broken or hostile input of one sink shows in its own status and does not affect another sink."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.chain.sinks import until
-from e2e.cluster.client import NAMESPACES, Client, Document, Refused
-from e2e.standin import Answer, Operator, StandInNode, report
-from s3sink_job.spec import SpecError, parse
+from s3sink_api.spec import SpecError, parse
+from tests.api.documents import Steps, put
 from tests.apiserver.conftest import DEFINITION, install
 from tests.apiserver.manifests import SCHEMA
-from tests.apiserver.operator.places import Neighbour, Place, sink
+from tests.apiserver.operator.namespaces import Neighbour, SinkNamespace, sink
 from tests.apiserver.test_older_sinks_live_on import lax
-from tests.spec.documents import Steps, put
+from tools.cluster.client import NAMESPACES, Client, Document, Refused
+from tools.operator_harness import Answer, FakeNode, Operator, report
+from tools.polling import until
 
 TEXT = "é 日本 🎉 \u202e\u2028 'x\""
 TEXTS = (TEXT, "é 日本 🎉 \u202e", "é日本")
@@ -71,14 +71,14 @@ LIES: dict[str, tuple[Answer, str]] = {
     "failing": (says(b"{}", 500), "HTTP 500"),
     "sent-elsewhere": (says(b"", 302, ("Location", "http://127.0.0.1:1/")), "HTTP 302"),
     "zipped": (says(b"\x1f\x8b\x08\x00", 200, ("Content-Encoding", "gzip")), "is not JSON"),
-    "slow": (drips, "does not answer"),
-    "silent": (lambda _: time.sleep(10), "does not answer"),
-    "gone": (lambda handler: handler.connection.close(), "does not answer"),
+    "slow": (drips, "no answer from"),
+    "silent": (lambda _: time.sleep(10), "no answer from"),
+    "gone": (lambda handler: handler.connection.close(), "no answer from"),
 }
 
 
-def test_a_driver_that_lies_hangs_or_babbles_is_named_as_one(
-    namespace: Place, node: StandInNode, neighbour: Neighbour, busy_operator: Operator
+def test_a_driver_with_an_invalid_slow_or_endless_report_is_named(
+    namespace: SinkNamespace, node: FakeNode, neighbour: Neighbour, busy_operator: Operator
 ) -> None:
     failures = busy_operator.metric("s3sink_operator_status_poll_failures_total")
     for name, (answer, _) in LIES.items():
@@ -91,14 +91,14 @@ def test_a_driver_that_lies_hangs_or_babbles_is_named_as_one(
     neighbour.is_served()
     assert busy_operator.metric("s3sink_operator_status_poll_failures_total") > failures + len(LIES)
     assert "Traceback" not in busy_operator.log
-    # Nobody has to be told once they come to their senses.
+    # They recover without any help.
     del node.answers[namespace.name, "silent"], node.answers[namespace.name, "deep"]
     namespace.until_served("silent")
     namespace.until_served("deep")
 
 
-def test_a_report_full_of_nonsense_is_used_as_far_as_it_makes_sense_and_stays_small(
-    namespace: Place, node: StandInNode, neighbour: Neighbour
+def test_only_the_valid_part_of_a_report_is_used(
+    namespace: SinkNamespace, node: FakeNode, neighbour: Neighbour
 ) -> None:
     long = TEXT * 200
     wild = report(
@@ -122,7 +122,7 @@ def test_a_report_full_of_nonsense_is_used_as_far_as_it_makes_sense_and_stays_sm
     neighbour.is_served()
 
 
-def test_names_as_long_and_as_short_as_they_may_be(namespace: Place, neighbour: Neighbour) -> None:
+def test_the_longest_and_the_shortest_names_work(namespace: SinkNamespace, neighbour: Neighbour) -> None:
     twins = ["n" * 51 + "1", "n" * 51 + "2"]
     names = ["a", "0", *twins, "a-" * 25 + "bc", f"{'b' * 36}{'-' * 10}{'c' * 6}"]
     for name in names:
@@ -131,7 +131,7 @@ def test_names_as_long_and_as_short_as_they_may_be(namespace: Place, neighbour: 
     for name in (*names, "o" * 52):
         namespace.until_served(name)
     namespace.until_reason("m" * 52, "Ready", "WaitingForSchedule")
-    # A Deployment and two accounts for each of them, and nobody shares theirs.
+    # Each has its own Deployment and two accounts.
     assert len(namespace.objects("deployment")) == len(names)
     assert len(namespace.objects("serviceaccount")) == 2 * len(names) + 2 + 1
     with pytest.raises(Refused, match="52"):
@@ -146,7 +146,7 @@ def text_fields(schema: Any, at: Steps = ("spec",)) -> list[Steps]:
     return [path for name, inner in schema.get("properties", {}).items() for path in text_fields(inner, (*at, name))]
 
 
-def test_any_text_wherever_one_may_stand(namespace: Place, neighbour: Neighbour) -> None:
+def test_texts_with_any_character_reach_the_driver(namespace: SinkNamespace, neighbour: Neighbour) -> None:
     document, taken = sink(), []
     for at in text_fields(SCHEMA):
         candidates = (put(document, at, text) for text in TEXTS)
@@ -163,7 +163,7 @@ def test_any_text_wherever_one_may_stand(namespace: Place, neighbour: Neighbour)
     neighbour.is_served()
 
 
-def is_taken(namespace: Place, document: Document) -> bool:
+def is_taken(namespace: SinkNamespace, document: Document) -> bool:
     try:
         parse(document)
         namespace.client.try_post(namespace.path("s3sink"), document)
@@ -172,9 +172,7 @@ def is_taken(namespace: Place, document: Document) -> bool:
     return True
 
 
-def test_a_spec_as_large_as_a_server_takes_and_one_too_large_for_a_driver(
-    namespace: Place, neighbour: Neighbour
-) -> None:
+def test_the_largest_spec_works_and_a_larger_one_is_refused(namespace: SinkNamespace, neighbour: Neighbour) -> None:
     topics = [f"topic-{n:04}-{'x' * 40}" for n in range(5000)]
     fields = {f"field_{n}_{'x' * 60}": {"type": "string"} for n in range(2000)}
     schema = json.dumps({"type": "object", "properties": fields})
@@ -194,8 +192,8 @@ def test_a_spec_as_large_as_a_server_takes_and_one_too_large_for_a_driver(
     namespace.until_served("huge")
 
 
-def test_a_spec_that_only_an_older_definition_took_is_refused_and_its_driver_runs_on(
-    namespace: Place, api: Client, neighbour: Neighbour
+def test_a_spec_from_an_older_definition_is_refused_and_its_driver_runs_on(
+    namespace: SinkNamespace, api: Client, neighbour: Neighbour
 ) -> None:
     today = yaml.safe_load(DEFINITION.read_text())
     namespace.apply(sink())
@@ -217,7 +215,7 @@ def test_a_spec_that_only_an_older_definition_took_is_refused_and_its_driver_run
     namespace.until_served()
 
 
-def _may(namespace: Place, spec: Document) -> bool:
+def _may(namespace: SinkNamespace, spec: Document) -> bool:
     try:
         namespace.patch("orders", spec)
     except Refused:
@@ -225,17 +223,17 @@ def _may(namespace: Place, spec: Document) -> bool:
     return True
 
 
-def test_a_namespace_that_goes_in_the_middle_of_it_all(
-    new_place: Callable[[], Place], api: Client, neighbour: Neighbour, busy_operator: Operator
+def test_a_namespace_can_be_deleted_at_any_moment(
+    new_namespace: Callable[[], SinkNamespace], api: Client, neighbour: Neighbour, busy_operator: Operator
 ) -> None:
-    place = new_place()
+    shop = new_namespace()
     for number in range(12):
-        place.apply(sink(f"orders-{number}", spark={"mode": "Cluster"}))
-    until("the first child", lambda: place.get("configmap", "orders-0-s3sink"), every=0.01)
-    place.remove()
+        shop.apply(sink(f"orders-{number}", spark={"mode": "Cluster"}))
+    until("the first child", lambda: shop.get("configmap", "orders-0-s3sink"), every=0.01)
+    shop.remove()
     neighbour.is_served()
-    until("the namespace to be gone", lambda: not api.exists(f"{NAMESPACES}/{place.name}"))
-    until("it to be forgotten", lambda: place.name not in busy_operator.get("/metrics")[1])
-    api.post(NAMESPACES, {"metadata": {"name": place.name}})
+    until("the namespace to be gone", lambda: not api.exists(f"{NAMESPACES}/{shop.name}"))
+    until("it to be forgotten", lambda: shop.name not in busy_operator.get("/metrics")[1])
+    api.post(NAMESPACES, {"metadata": {"name": shop.name}})
     assert "Traceback" not in busy_operator.log
-    assert not re.search(rf'"refused".*{place.name}', busy_operator.log)
+    assert not re.search(rf"refused an object.*{shop.name}", busy_operator.log)

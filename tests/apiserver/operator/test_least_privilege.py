@@ -1,4 +1,4 @@
-"""Each install does all it should with the rights it asks for, and asks for none that it does not use."""
+"""Each install works with its rights, and has none that it does not use."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.cluster.client import Document
-from e2e.standin import Install, Operator, StandInNode
-from e2e.standin.audit import DENIED, Asked, Right, asked, granted, used
-from e2e.standin.operator import FOLDER
 from tests.apiserver.operator.conftest import QUICK
-from tests.apiserver.operator.places import CHILDREN, Place, sink
+from tests.apiserver.operator.namespaces import CHILDREN, SinkNamespace, sink
+from tools.cluster import BareCluster
+from tools.cluster.client import Document
+from tools.operator_harness import FakeNode, Install, Operator
+from tools.operator_harness.audit_log import DENIED, Asked, Right, asked, granted, used
+from tools.operator_harness.operator_process import FOLDER
+from tools.polling import until
 
 NAMESPACED = "operator-namespaced.yaml"
 TO_GIVE_AWAY = {Right("", "pods", verb) for verb in ("get", "create", "delete", "deletecollection")}
-"""Held only because nobody can give a right that they do not have: drivers in Cluster mode get these."""
+"""The operator gives them to drivers in Cluster mode, and Kubernetes lets nobody give a right they do not have."""
 DRIFT: dict[str, Document] = {
     "configmap": {"data": {"sink.yaml": "nonsense"}},
     "serviceaccount": {"automountServiceAccountToken": True},
@@ -33,31 +33,31 @@ DRIFT: dict[str, Document] = {
 class Installed:
     install: Install
     operator: Operator
-    place: Place
-    elsewhere: Place
-    """Where a namespaced one has no business."""
+    shop: SinkNamespace
+    elsewhere: SinkNamespace
+    """A namespace that a namespaced operator must not touch."""
     before: int
-    """Requests of its account from before it was started."""
+    """Earlier requests of its account."""
 
     @property
     def namespaced(self) -> bool:
         return any(document["kind"] == "Role" for document in self.install.documents)
 
     def requests(self) -> list[Asked]:
-        return asked(self.place.cluster, self.operator.user)[self.before :]
+        return asked(self.shop.cluster, self.operator.user)[self.before :]
 
 
 @pytest.fixture(scope="module", params=["operator.yaml", NAMESPACED])
 def installed(
     request: pytest.FixtureRequest,
     cluster: BareCluster,
-    node: StandInNode,
-    new_place: Callable[[], Place],
+    node: FakeNode,
+    new_namespace: Callable[[], SinkNamespace],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Installed]:
-    place, elsewhere = new_place(), new_place()
+    shop, elsewhere = new_namespace(), new_namespace()
     # Two accounts, so that neither has the other's rights.
-    names = {"shop": place.name, "s3sink-system": new_place().name} if request.param == NAMESPACED else {}
+    names = {"shop": shop.name, "s3sink-system": new_namespace().name} if request.param == NAMESPACED else {}
     install = Install.read(FOLDER / request.param, names)
     install.grant(cluster)
     operator = Operator(
@@ -67,81 +67,81 @@ def installed(
     )
     before = len(asked(cluster, operator.user))
     operator.start()
-    yield Installed(install, operator, place, elsewhere, before)
+    yield Installed(install, operator, shop, elsewhere, before)
     operator.stop()
 
 
 @pytest.fixture(scope="module")
 def worked(installed: Installed) -> Installed:
-    """After it had to do all it can."""
-    place = installed.place
+    """After it had to do everything it can do."""
+    shop = installed.shop
     installed.elsewhere.apply(sink())
-    place.apply(sink(), sink("wide", spark={"mode": "Cluster"}), sink("once", run="Once"))
-    place.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", transform={"where": "a > 0"}))
+    shop.apply(sink(), sink("wide", spark={"mode": "Cluster"}), sink("once", run="Once"))
+    shop.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", transform={"where": "a > 0"}))
     for name in ("orders", "wide", "once"):
-        place.until_served(name)
-    place.until_reason("hourly", "Ready", "WaitingForSchedule")
-    place.until_reason("wrong", "Accepted", "InvalidSpec")
-    _drift(place)
+        shop.until_served(name)
+    shop.until_reason("hourly", "Ready", "WaitingForSchedule")
+    shop.until_reason("wrong", "Accepted", "InvalidSpec")
+    _drift(shop)
     _change_of_mind(installed)
     return installed
 
 
-def _drift(place: Place) -> None:
+def _drift(shop: SinkNamespace) -> None:
     """Somebody changes every child, and then deletes it."""
     for kind, change in DRIFT.items():
-        _is_put_right(place, kind, "hourly-s3sink" if kind == "cronjob" else "wide-s3sink", change)
+        _is_put_right(shop, kind, "hourly-s3sink" if kind == "cronjob" else "wide-s3sink", change)
     for kind in CHILDREN:
-        _is_made_again(place, kind, {"cronjob": "hourly-s3sink", "job": "once-s3sink"}.get(kind, "wide-s3sink"))
+        _is_made_again(shop, kind, {"cronjob": "hourly-s3sink", "job": "once-s3sink"}.get(kind, "wide-s3sink"))
 
 
-def _is_put_right(place: Place, kind: str, name: str, change: Document) -> None:
-    before, (field,) = place.get(kind, name) or {}, change
-    place.change(kind, name, change)
-    until(f"the {kind} to be put right", lambda: (place.get(kind, name) or {}).get(field) == before[field], 5, 0.02)
+def _is_put_right(shop: SinkNamespace, kind: str, name: str, change: Document) -> None:
+    before, (field,) = shop.get(kind, name) or {}, change
+    shop.change(kind, name, change)
+    until(f"the {kind} to be put right", lambda: (shop.get(kind, name) or {}).get(field) == before[field], 5, 0.02)
 
 
-def _is_made_again(place: Place, kind: str, name: str) -> None:
+def _is_made_again(shop: SinkNamespace, kind: str, name: str) -> None:
     def uid() -> str:
-        found = place.get(kind, name)
+        found = shop.get(kind, name)
         return found["metadata"]["uid"] if found else ""
 
     before = uid()
-    place.delete(kind, name)
+    shop.delete(kind, name)
     until(f"the {kind} to be made again", lambda: uid() not in {"", before}, 10, 0.05)
 
 
 def _change_of_mind(installed: Installed) -> None:
     """Every way of running turns into another one."""
-    place = installed.place
-    place.patch("wide", {"spark": {"mode": "Local"}})
-    until("the rights to go", lambda: not place.get("role", "wide-s3sink"))
-    until("the executors' account to go", lambda: not place.get("serviceaccount", "wide-s3sink-executor"))
-    place.patch("hourly", {"run": "Once", "schedule": None})
-    until("a Job in place of the CronJob", lambda: place.get("job", "hourly-s3sink"))
-    place.patch("once", {"run": "Continuous"})
-    until("a Deployment in place of the Job", lambda: place.get("deployment", "once-s3sink"))
-    place.patch("orders", {"state": "Stopped"})
-    place.until_reason("orders", "Ready", "Stopped")
-    until("the Deployment to go", lambda: not place.get("deployment", "orders-s3sink"))
+    shop = installed.shop
+    shop.patch("wide", {"spark": {"mode": "Local"}})
+    until("the rights to go", lambda: not shop.get("role", "wide-s3sink"))
+    until("the executors' account to go", lambda: not shop.get("serviceaccount", "wide-s3sink-executor"))
+    shop.patch("hourly", {"run": "Once", "schedule": None})
+    until("a Job in place of the CronJob", lambda: shop.get("job", "hourly-s3sink"))
+    shop.patch("once", {"run": "Continuous"})
+    until("a Deployment in place of the Job", lambda: shop.get("deployment", "once-s3sink"))
+    shop.patch("orders", {"state": "Stopped"})
+    shop.until_reason("orders", "Ready", "Stopped")
+    until("the Deployment to go", lambda: not shop.get("deployment", "orders-s3sink"))
 
 
-def test_all_of_it_works_and_nothing_was_forbidden(worked: Installed) -> None:
-    assert "Stopped" in worked.place.events("orders")
-    assert "SpecRefused" in worked.place.events("wrong")
-    # Namespaces of other tests, which are going, refuse what everybody asks of them.
-    ours = {"", worked.place.name, worked.elsewhere.name}
+def test_everything_works_without_a_forbidden_request(worked: Installed) -> None:
+    assert "Stopped" in worked.shop.events("orders")
+    assert "SpecRefused" in worked.shop.events("wrong")
+    # Namespaces of other tests that are being deleted refuse new objects.
+    ours = {"", worked.shop.name, worked.elsewhere.name}
     assert [request for request in worked.requests() if request.code in DENIED and request.namespace in ours] == []
     assert "forbidden" not in worked.operator.log
     assert "Traceback" not in worked.operator.log
 
 
-def test_no_right_is_superfluous(worked: Installed) -> None:
+def test_no_right_is_unused(worked: Installed) -> None:
     asks_for = granted(worked.install.rules)
     assert asks_for - used(worked.requests()) == TO_GIVE_AWAY
 
 
-def test_no_right_on_secrets_and_no_right_on_everything(installed: Installed) -> None:
+def test_no_right_on_secrets_and_no_wildcard(installed: Installed) -> None:
     for right in granted(installed.install.rules):
         assert right.resource != "secrets"
         assert "*" not in {right.group, right.resource, right.verb}
@@ -153,6 +153,6 @@ def test_a_namespaced_operator_stays_in_its_namespaces(worked: Installed) -> Non
         assert "" in seen
         worked.elsewhere.until_served()
         return
-    assert seen == {worked.place.name}
+    assert seen == {worked.shop.name}
     assert worked.elsewhere.status("orders") == {}
     assert worked.elsewhere.left_behind() == ["s3sink/orders"]

@@ -4,15 +4,15 @@ import json
 import time
 from collections.abc import Callable
 
-from e2e.chain.sinks import until
-from e2e.cluster import ClusterFailed
-from e2e.cluster.client import NAMESPACES
-from e2e.standin import Operator
 from tests.apiserver.operator.drivers import Driver
-from tests.apiserver.operator.places import Place, sink
+from tests.apiserver.operator.namespaces import SinkNamespace, sink
+from tools.cluster import ClusterFailed
+from tools.cluster.client import NAMESPACES
+from tools.operator_harness import Operator
+from tools.polling import until
 
 
-def test_a_sink_gets_its_children_within_seconds(namespace: Place, operator: Operator) -> None:
+def test_a_sink_gets_its_children_within_seconds(namespace: SinkNamespace, operator: Operator) -> None:
     began = time.monotonic()
     namespace.apply(sink())
     found = namespace.deployment()
@@ -22,16 +22,14 @@ def test_a_sink_gets_its_children_within_seconds(namespace: Place, operator: Ope
     manifest = namespace.manifest()
     assert manifest["spec"]["source"]["topics"] == ["orders"]
     applied = (namespace.get("s3sink", "orders") or {})["metadata"]
-    # By these a driver knows that its manifest is older than the one that another driver runs with.
+    # They show a driver that its manifest is older than that of another driver.
     known = {key: applied[key] for key in ("uid", "generation", "creationTimestamp")}
     assert known.items() <= manifest["metadata"].items()
     until("a pod", lambda: namespace.pods("orders"))
     assert namespace.until_reason("orders", "Ready", "Starting")
 
 
-def test_cluster_mode_gets_its_rights_though_the_operator_may_not_escalate(
-    namespace: Place, operator: Operator
-) -> None:
+def test_cluster_mode_gets_its_rights_without_escalation(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
     namespace.deployment()
     account = f"--as=system:serviceaccount:{namespace.name}:orders-s3sink"
@@ -52,7 +50,7 @@ def test_cluster_mode_gets_its_rights_though_the_operator_may_not_escalate(
     until("the account to go", lambda: not namespace.get("serviceaccount", "orders-s3sink-executor"))
 
 
-def test_a_changed_spec_rolls_the_driver(namespace: Place, operator: Operator) -> None:
+def test_a_changed_spec_restarts_the_driver(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink())
     before = namespace.deployment()
     (pod,) = until("a pod", lambda: namespace.pods("orders"))
@@ -68,7 +66,7 @@ def test_a_changed_spec_rolls_the_driver(namespace: Place, operator: Operator) -
     assert data["spec"]["flush"]["records"] == 7
 
 
-def test_drift_is_put_right(namespace: Place, operator: Operator) -> None:
+def test_drift_is_corrected(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink())
     namespace.deployment()
     namespace.change("deployment", "orders-s3sink", {"spec": {"replicas": 3}})
@@ -77,7 +75,7 @@ def test_drift_is_put_right(namespace: Place, operator: Operator) -> None:
     namespace.deployment()
 
 
-def test_stopped_paused_and_running(namespace: Place, operator: Operator) -> None:
+def test_stopped_paused_and_running(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink())
     until("a pod", lambda: namespace.pods("orders"))
     namespace.patch("orders", {"state": "Stopped"})
@@ -94,7 +92,7 @@ def test_stopped_paused_and_running(namespace: Place, operator: Operator) -> Non
         namespace.until_reason("orders", "Ready", "Paused")
 
 
-def test_once_is_a_job_whose_last_words_stay(namespace: Place, operator: Operator) -> None:
+def test_run_once_is_a_job_whose_last_report_stays(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(run="Once"))
     until("a Job", lambda: namespace.get("job", "orders-s3sink"))
     with Driver(namespace, "orders") as driver:
@@ -105,7 +103,7 @@ def test_once_is_a_job_whose_last_words_stay(namespace: Place, operator: Operato
         driver.shows(ready=False, state={"terminated": ended}, phase="Succeeded")
     namespace.until_reason("orders", "Ready", "Completed")
     assert namespace.status("orders")["phase"] == "Completed"
-    # Another spec is another run.
+    # A new spec is a new run.
     first = (namespace.get("job", "orders-s3sink") or {})["metadata"]["uid"]
     namespace.patch("orders", {"flush": {"records": 7}})
 
@@ -116,7 +114,7 @@ def test_once_is_a_job_whose_last_words_stay(namespace: Place, operator: Operato
     until("another Job", another)
 
 
-def test_a_failed_run_says_why_and_is_not_tried_again(namespace: Place, operator: Operator) -> None:
+def test_a_failed_run_says_why_and_is_not_retried(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(run="Once"))
     until("a Job", lambda: namespace.get("job", "orders-s3sink"))
     with Driver(namespace, "orders") as driver:
@@ -129,7 +127,7 @@ def test_a_failed_run_says_why_and_is_not_tried_again(namespace: Place, operator
     assert len(namespace.objects("pods")) == 1
 
 
-def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, operator: Operator) -> None:
+def test_the_report_and_its_absence_show_in_the_status(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink())
     with Driver(namespace, "orders") as driver:
         namespace.until_ready("orders")
@@ -140,7 +138,7 @@ def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, ope
         assert table[0].split()[5:] == ["LAST", "FLUSH", "RETRIES", "RESTARTS", "AGE"]
         assert table[1].split()[:4] == ["orders", "Running", "True", "True"]
         driver.fall_silent()
-        assert "does not answer" in namespace.until_reason("orders", "Ready", "NoReport", 20)
+        assert "no answer from" in namespace.until_reason("orders", "Ready", "NoReport", 20)
         assert namespace.condition("orders", "Ready")[0] == "Unknown"
         assert operator.metric("s3sink_operator_status_poll_failures_total") > 0
         driver.answer()
@@ -148,8 +146,8 @@ def test_the_report_becomes_the_status_and_its_silence_too(namespace: Place, ope
     assert {"Running", "AccessDenied", "NoReport"} <= namespace.events("orders")
 
 
-def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, own_operator: Operator) -> None:
-    # One that sees nothing of what other tests left behind.
+def test_nothing_is_written_or_reconciled_at_idle(namespace: SinkNamespace, own_operator: Operator) -> None:
+    # Watches only this namespace.
     own_operator.start()
     namespace.apply(sink())
 
@@ -168,13 +166,13 @@ def test_nothing_is_written_and_nothing_decided_at_idle(namespace: Place, own_op
         before = done()
         time.sleep(5)
         assert done() == before
-        # It was asked all the time.
+        # It was polled all the time.
         driver.reporter.phase("Degraded", "something happened")
         namespace.until_reason("orders", "Ready", "Degraded", 5)
 
 
-def test_an_operator_that_starts_anew_changes_nothing_about_a_sink_that_is_well(
-    namespace: Place, own_operator: Operator
+def test_a_restarted_operator_changes_nothing_about_a_healthy_sink(
+    namespace: SinkNamespace, own_operator: Operator
 ) -> None:
     own_operator.start()
     namespace.apply(sink())
@@ -190,7 +188,7 @@ def test_an_operator_that_starts_anew_changes_nothing_about_a_sink_that_is_well(
         assert namespace.get("s3sink", "orders") == before
 
 
-def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Place, operator: Operator) -> None:
+def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(transform={"where": "a > 0"}, errors={"logRecords": True}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
     assert "spec.transform: not built yet" in message
@@ -201,7 +199,7 @@ def test_a_spec_that_is_not_accepted_names_every_mistake(namespace: Place, opera
     namespace.until_reason("orders", "Accepted", "Valid")
 
 
-def test_an_object_of_somebody_else_stays_theirs(namespace: Place, operator: Operator) -> None:
+def test_an_object_of_another_owner_is_not_touched(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.client.post(namespace.path("configmap"), {"metadata": {"name": "orders-s3sink"}, "data": {"mine": "yes"}})
     namespace.apply(sink())
     assert "ConfigMap orders-s3sink" in namespace.until_reason("orders", "Ready", "NameTaken")
@@ -210,7 +208,7 @@ def test_an_object_of_somebody_else_stays_theirs(namespace: Place, operator: Ope
     namespace.deployment()
 
 
-def test_what_the_server_refuses_is_said(namespace: Place, operator: Operator) -> None:
+def test_what_the_server_refuses_shows_in_the_status(namespace: SinkNamespace, operator: Operator) -> None:
     template = {"spec": {"tolerations": [{"operator": "Nonsense"}]}}
     namespace.apply(sink(spark={"driver": {"podTemplate": template}}))
     assert "Nonsense" in namespace.until_reason("orders", "Ready", "Refused")
@@ -219,21 +217,21 @@ def test_what_the_server_refuses_is_said(namespace: Place, operator: Operator) -
     namespace.until_reason("orders", "Ready", "Starting")
 
 
-def test_a_quota_that_forbids_the_pod_is_said(namespace: Place, operator: Operator) -> None:
+def test_a_quota_that_forbids_the_pod_shows_in_the_status(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.kubectl("create", "quota", "none", "--hard=pods=0")
     time.sleep(1)
     namespace.apply(sink())
     assert "exceeded quota" in namespace.until_reason("orders", "Ready", "FailedCreate")
 
 
-def test_executors_are_scaled_with_kubectl(namespace: Place, operator: Operator) -> None:
+def test_executors_are_scaled_with_kubectl(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
     namespace.deployment()
     namespace.kubectl("scale", "s3sink", "orders", "--replicas=5")
     assert (namespace.get("s3sink", "orders") or {})["spec"]["spark"]["executor"]["instances"] == 5
 
 
-def test_the_operator_has_no_finalizer_and_does_nothing_it_may_not(namespace: Place, operator: Operator) -> None:
+def test_no_finalizer_and_no_forbidden_request(namespace: SinkNamespace, operator: Operator) -> None:
     namespace.apply(sink(spark={"mode": "Cluster"}))
     namespace.deployment()
     with Driver(namespace, "orders"):
@@ -248,15 +246,15 @@ def test_the_operator_has_no_finalizer_and_does_nothing_it_may_not(namespace: Pl
     assert "is forbidden" not in operator.log.replace("is forbidden: exceeded", "")
 
 
-def test_without_the_operator_deleting_leaves_nothing_and_the_next_one_makes_up_for_the_rest(
-    namespace: Place, new_place: Callable[[], Place], own_operator: Operator
+def test_deleting_works_without_the_operator_and_the_next_one_catches_up(
+    namespace: SinkNamespace, new_namespace: Callable[[], SinkNamespace], own_operator: Operator
 ) -> None:
-    other = new_place()
+    other = new_namespace()
     own_operator.start("--namespaces", f"{namespace.name},{other.name}")
     namespace.apply(sink(spark={"mode": "Cluster"}), sink("later"))
     other.apply(sink())
-    for place, name in ((namespace, "orders"), (namespace, "later"), (other, "orders")):
-        until("a pod", lambda: place.pods(name))  # noqa: B023 - called at once
+    for shop, name in ((namespace, "orders"), (namespace, "later"), (other, "orders")):
+        until("a pod", lambda: shop.pods(name))  # noqa: B023 - called at once
     own_operator.kill()
     namespace.patch("later", {"state": "Stopped"})
     namespace.delete("s3sink", "orders")

@@ -1,24 +1,24 @@
-"""A change that the API server takes and the operator's parser does not, on a sink that runs."""
+"""A running sink gets a spec that the API server accepts and the operator refuses."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from e2e.chain.sinks import until
-from e2e.standin import Operator
 from tests.apiserver.operator.drivers import Driver
-from tests.apiserver.operator.places import Place, sink
+from tests.apiserver.operator.namespaces import SinkNamespace, sink
+from tools.operator_harness import Operator
+from tools.polling import until
 
 NO_PATTERN = {"source": {"topics": None, "topicPattern": "ord(ers"}}
-"""No rule of the API server can tell that it is no regular expression."""
+"""No CEL rule can find that it is not a regular expression."""
 
 
-def refusals(namespace: Place) -> list[dict[str, Any]]:
+def refusals(namespace: SinkNamespace) -> list[dict[str, Any]]:
     return [event for event in namespace.objects("events") if event["reason"] == "SpecRefused"]
 
 
-def refused(namespace: Place, name: str = "orders") -> str:
+def refused(namespace: SinkNamespace, name: str = "orders") -> str:
     """The message, once the operator has seen the sink as it is now."""
 
     def message() -> str:
@@ -28,8 +28,8 @@ def refused(namespace: Place, name: str = "orders") -> str:
     return str(until("the refusal", message, every=0.1))
 
 
-def test_a_refused_change_shows_and_the_driver_goes_on_until_it_is_mended(
-    namespace: Place, own_operator: Operator
+def test_a_refused_change_shows_and_the_driver_runs_on_until_it_is_corrected(
+    namespace: SinkNamespace, own_operator: Operator
 ) -> None:
     own_operator.start()
     namespace.apply(sink())
@@ -39,7 +39,7 @@ def test_a_refused_change_shows_and_the_driver_goes_on_until_it_is_mended(
         namespace.patch("orders", NO_PATTERN)
         message = refused(namespace)
         assert message.startswith("spec.source.topicPattern: ")
-        assert message.endswith(f"; the driver goes on with the spec of generation {first}")
+        assert message.endswith(f"; the driver keeps running with the spec of generation {first}")
         assert namespace.status("orders")["phase"] == "Degraded"
         row = namespace.kubectl("get", "s3s", "orders", "--no-headers").split()
         assert row[:4] == ["orders", "Degraded", "False", "False"]
@@ -71,13 +71,13 @@ def test_a_refused_change_shows_and_the_driver_goes_on_until_it_is_mended(
     assert "Accepted" in namespace.events("orders")
 
 
-def test_stopped_stops_whatever_else_the_spec_says(namespace: Place, own_operator: Operator) -> None:
+def test_stopped_stops_whatever_else_the_spec_says(namespace: SinkNamespace, own_operator: Operator) -> None:
     own_operator.start()
     namespace.apply(sink())
     with Driver(namespace, "orders"):
         namespace.until_served()
         namespace.patch("orders", NO_PATTERN | {"state": "Paused"})
-        assert refused(namespace).endswith("spec.state: Paused waits for a spec that is valid, Stopped would not")
+        assert refused(namespace).endswith("spec.state: Paused takes effect once the spec is valid, Stopped at once")
         assert namespace.pods("orders")
         namespace.patch("orders", {"state": "Stopped"})
         until("no Deployment", lambda: not namespace.get("deployment", "orders-s3sink"))
@@ -85,13 +85,13 @@ def test_stopped_stops_whatever_else_the_spec_says(namespace: Place, own_operato
     namespace.until_reason("orders", "Ready", "Stopped")
     assert namespace.condition("orders", "Accepted")[:2] == ("False", "InvalidSpec")
     namespace.patch("orders", {"state": "Running"})
-    assert refused(namespace).endswith("; nothing runs")
+    assert refused(namespace).endswith("; no driver runs")
     assert namespace.status("orders")["phase"] == "Failed"
     assert not namespace.get("deployment", "orders-s3sink")
 
 
-def test_an_operator_that_starts_anew_finds_nothing_to_say_of_a_refusal(
-    namespace: Place, own_operator: Operator
+def test_a_restarted_operator_writes_nothing_about_a_known_refusal(
+    namespace: SinkNamespace, own_operator: Operator
 ) -> None:
     own_operator.start()
     namespace.apply(sink())

@@ -1,4 +1,4 @@
-"""The operator as a program: what it measures, how it starts, stops, comes in two, and brings a new version in."""
+"""The operator as a process: metrics, start, stop, two at once, a new version, an error of its own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import yaml
 from kubernetes.config import kube_config
 from prometheus_client import CollectorRegistry
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.cluster.client import CRDS, Client
-from e2e.parts.proxy import Delay, request_is
-from e2e.standin import BetweenApi, Operator, StandInNode, report
 from s3sink_operator import reconcile
-from s3sink_operator.api import Api
 from s3sink_operator.metrics import Metrics
-from s3sink_operator.model import Key
-from s3sink_operator.poll import Poller
+from s3sink_operator.observe.api_client import ApiClient
+from s3sink_operator.observe.driver_polling import DriverPoller
+from s3sink_operator.observe.object_cache import ObjectCache
 from s3sink_operator.reconcile import Reconciler
 from s3sink_operator.settings import Settings
-from s3sink_operator.store import Store
+from s3sink_operator.values.objects import SinkKey
 from tests.apiserver.conftest import DEFINITION, install
 from tests.apiserver.operator.conftest import QUICK
-from tests.apiserver.operator.places import CHILDREN, Place, sink
+from tests.apiserver.operator.namespaces import CHILDREN, SinkNamespace, sink
+from tools.cluster import BareCluster
+from tools.cluster.client import CRDS, Client
+from tools.operator_harness import ApiProxy, FakeNode, Operator, report
+from tools.parts.proxy import Delay, request_is
+from tools.polling import until
 
 ROLLING = 3
 SINKS = [f"orders-{number}" for number in range(8)]
@@ -36,7 +36,7 @@ Start = Callable[..., Operator]
 
 
 @pytest.fixture
-def start(namespace: Place, node: StandInNode, tmp_path: Path) -> Iterator[Start]:
+def start(namespace: SinkNamespace, node: FakeNode, tmp_path: Path) -> Iterator[Start]:
     """Starts operators for the namespace of the test."""
     made: list[Operator] = []
 
@@ -53,7 +53,7 @@ def start(namespace: Place, node: StandInNode, tmp_path: Path) -> Iterator[Start
         operator.stop()
 
 
-def ready(namespace: Place) -> dict[str, str]:
+def ready(namespace: SinkNamespace) -> dict[str, str]:
     """The images of the drivers that are ready, by sink."""
     found = {}
     for pod in namespace.objects("pods"):
@@ -63,7 +63,7 @@ def ready(namespace: Place) -> dict[str, str]:
     return found
 
 
-def test_the_measures_are_true(namespace: Place, node: StandInNode, start: Start) -> None:
+def test_the_metrics_equal_the_status(namespace: SinkNamespace, node: FakeNode, start: Start) -> None:
     operator = start()
     node.reports[namespace.name, "behind"] = report(
         lag={"records": 42, "seconds": 1.5},
@@ -100,11 +100,11 @@ def test_the_measures_are_true(namespace: Place, node: StandInNode, start: Start
     until("it to be forgotten", lambda: 'sink="behind"' not in operator.get("/metrics")[1])
 
 
-def test_it_stops_in_the_middle_of_work_and_the_next_one_goes_on(
-    namespace: Place, node: StandInNode, start: Start
+def test_it_stops_at_once_while_working_and_the_next_one_continues(
+    namespace: SinkNamespace, node: FakeNode, start: Start
 ) -> None:
     names = SINKS[:4]
-    with BetweenApi(namespace.cluster.kubeconfig) as between:
+    with ApiProxy(namespace.cluster.kubeconfig) as between:
         operator = start(server=between.server)
         slow = between.faults.on(request_is("PATCH", "/deployments/"), Delay(20))
         namespace.apply(*(sink(name, spark={"mode": "Cluster"}) for name in names))
@@ -120,7 +120,7 @@ def test_it_stops_in_the_middle_of_work_and_the_next_one_goes_on(
         namespace.until_served(name)
 
 
-def test_without_the_definition_it_waits_and_probes_let_it(
+def test_without_the_definition_it_waits_and_stays_alive(
     cluster: BareCluster, api: Client, granted: BareCluster, tmp_path: Path
 ) -> None:
     definition = yaml.safe_load(DEFINITION.read_text())
@@ -129,7 +129,7 @@ def test_without_the_definition_it_waits_and_probes_let_it(
         api.delete(f"{CRDS}/{definition['metadata']['name']}")
         until("it to be gone", lambda: not api.exists(f"{CRDS}/{definition['metadata']['name']}"))
         operator.launch()
-        until("it to say so", lambda: "is not installed: waiting for it" in operator.log)
+        until("it to say so", lambda: "is not installed; waiting for it" in operator.log)
         assert operator.get("/healthz") == (200, "ok\n")
         assert operator.get("/readyz")[0] == 503
     finally:
@@ -138,8 +138,8 @@ def test_without_the_definition_it_waits_and_probes_let_it(
         operator.stop()
 
 
-def test_a_new_version_restarts_a_few_drivers_at_a_time_and_a_changed_sink_at_once(
-    namespace: Place, node: StandInNode, start: Start
+def test_a_new_version_restarts_few_drivers_at_a_time_a_changed_sink_at_once(
+    namespace: SinkNamespace, node: FakeNode, start: Start
 ) -> None:
     first = start()
     namespace.apply(*(sink(name) for name in SINKS))
@@ -170,7 +170,7 @@ def test_a_new_version_restarts_a_few_drivers_at_a_time_and_a_changed_sink_at_on
     assert fewest >= len(SINKS) - ROLLING - 1
 
 
-def test_two_at_once_do_no_harm(namespace: Place, node: StandInNode, start: Start) -> None:
+def test_two_operators_at_once_do_no_harm(namespace: SinkNamespace, node: FakeNode, start: Start) -> None:
     one, other = start(), start()
     namespace.apply(sink(), sink("wide", spark={"mode": "Cluster"}))
     for name in ("orders", "wide"):
@@ -181,34 +181,34 @@ def test_two_at_once_do_no_harm(namespace: Place, node: StandInNode, start: Star
     until("the Role to be put right", lambda: (namespace.get("role", "wide-s3sink") or {})["rules"])
     until("peace", lambda: _still(namespace, one, other), 30)
     other.stop()
-    # Of two that want something else one must give in.
+    # Two operators with different settings: one of them must back off.
     other.start("--image", "s3sink:next")
     until("peace", lambda: _still(namespace, one, other), 60)
-    assert "somebody else changes it again and again" in one.log + other.log
+    assert "another controller keeps reverting this object; backing off" in one.log + other.log
 
 
-def _still(namespace: Place, *operators: Operator) -> bool:
+def _still(namespace: SinkNamespace, *operators: Operator) -> bool:
     before = _written(namespace, *operators)
     time.sleep(3)
     return _written(namespace, *operators) == before
 
 
-def _written(namespace: Place, *operators: Operator) -> tuple[list[str], list[float]]:
+def _written(namespace: SinkNamespace, *operators: Operator) -> tuple[list[str], list[float]]:
     kinds = ("s3sink", *CHILDREN)
     versions = [found["metadata"]["resourceVersion"] for kind in kinds for found in namespace.objects(kind)]
     return versions, [operator.metric("s3sink_operator_writes_total") for operator in operators]
 
 
-def test_a_mistake_of_its_own_shows_on_the_sink_it_failed_over(
-    namespace: Place, monkeypatch: pytest.MonkeyPatch
+def test_an_operator_error_shows_in_the_status_of_the_sink(
+    namespace: SinkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespace.apply(sink())
     # The client reads the environment when it is imported.
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(namespace.cluster.kubeconfig))
-    store, settings, key = Store(), Settings(image="x", cluster="y"), Key(namespace.name, "orders")
-    store.put("S3Sink", namespace.get("s3sink", "orders") or {})
-    poller = Poller(store, settings, lambda _: None, lambda: None)
-    reconciler = Reconciler(Api(), store, poller, settings, Metrics(store.statuses, CollectorRegistry()))
+    cache, settings, key = ObjectCache(), Settings(image="x", cluster="y"), SinkKey(namespace.name, "orders")
+    cache.update("S3Sink", namespace.get("s3sink", "orders") or {})
+    poller = DriverPoller(cache, settings, lambda _: None, lambda: None)
+    reconciler = Reconciler(ApiClient(), cache, poller, settings, Metrics(cache.statuses, CollectorRegistry()))
 
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by mistake")

@@ -1,4 +1,4 @@
-"""The API server is slow, refuses, falls silent or is away: the operator goes on, and other sinks notice little."""
+"""The API server is slow, refuses, hangs or is down: the operator recovers, and other sinks are hardly affected."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.chain.sinks import until
-from e2e.cluster import BareCluster
-from e2e.parts.proxy import Call, Delay, DropResponse, Refuse, Status, request_is
-from e2e.standin import ApiServer, BetweenApi, Operator, StandInNode
 from tests.apiserver.operator.conftest import QUICK
-from tests.apiserver.operator.places import Neighbour, Place, sink
+from tests.apiserver.operator.namespaces import Neighbour, SinkNamespace, sink
+from tools.cluster import BareCluster
+from tools.operator_harness import ApiProxy, ApiServer, FakeNode, Operator
+from tools.parts.proxy import Call, Delay, DropResponse, Refuse, Status, request_is
+from tools.polling import until
 
 WATCHED = ("--watch-timeout", "2", "--watch-dead-after", "6")
 
 
 @pytest.fixture(scope="module")
-def link(granted: BareCluster) -> Iterator[BetweenApi]:
-    with BetweenApi(granted.kubeconfig) as made:
+def link(granted: BareCluster) -> Iterator[ApiProxy]:
+    with ApiProxy(granted.kubeconfig) as made:
         yield made
 
 
 @pytest.fixture
-def between(link: BetweenApi) -> Iterator[BetweenApi]:
+def between(link: ApiProxy) -> Iterator[ApiProxy]:
     yield link
     link.thaw()
     link.faults.clear()
@@ -34,7 +34,7 @@ def between(link: BetweenApi) -> Iterator[BetweenApi]:
 
 @pytest.fixture(scope="module")
 def operator(
-    granted: BareCluster, link: BetweenApi, node: StandInNode, tmp_path_factory: pytest.TempPathFactory
+    granted: BareCluster, link: ApiProxy, node: FakeNode, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Operator]:
     flags = (*QUICK, *WATCHED, "--driver-port", str(node.port))
     made = Operator(granted, tmp_path_factory.mktemp("operator"), *flags, server=link.server)
@@ -43,8 +43,8 @@ def operator(
     made.stop()
 
 
-def test_answers_that_say_try_again_are_tried_again(
-    namespace: Place, between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_temporary_errors_of_the_api_server_are_retried(
+    namespace: SinkNamespace, between: ApiProxy, operator: Operator, neighbour: Neighbour
 ) -> None:
     here = f"/namespaces/{namespace.name}/"
     faults = [
@@ -63,8 +63,8 @@ def test_answers_that_say_try_again_are_tried_again(
     assert "Traceback" not in operator.log
 
 
-def test_a_write_that_fails_again_and_again_is_said(
-    namespace: Place, between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_a_write_that_keeps_failing_shows_in_the_status(
+    namespace: SinkNamespace, between: ApiProxy, operator: Operator, neighbour: Neighbour
 ) -> None:
     fault = between.faults.on(request_is("PATCH", f"/namespaces/{namespace.name}/deployments/"), Status(500))
     namespace.apply(sink())
@@ -74,8 +74,8 @@ def test_a_write_that_fails_again_and_again_is_said(
     namespace.until_served()
 
 
-def test_a_slow_answer_holds_up_its_own_sink_alone(
-    namespace: Place, between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_a_slow_answer_delays_only_its_own_sink(
+    namespace: SinkNamespace, between: ApiProxy, operator: Operator, neighbour: Neighbour
 ) -> None:
     between.faults.on(request_is("PATCH", f"/namespaces/{namespace.name}/"), Delay(2.5))
     began = time.monotonic()
@@ -88,30 +88,28 @@ def test_a_slow_answer_holds_up_its_own_sink_alone(
     namespace.until_served()
 
 
-def test_credentials_that_are_refused_for_a_while_are_read_again(
-    namespace: Place, between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_refused_credentials_are_read_again_with_backoff(
+    namespace: SinkNamespace, between: ApiProxy, operator: Operator, neighbour: Neighbour
 ) -> None:
     fault = between.faults.on(request_is(), Status(401))
     until("watches to be refused", lambda: fault.hits > 5)
     hits = fault.hits
     time.sleep(2)
-    # Not as fast as it can.
+    # With backoff.
     assert fault.hits - hits < 20
     between.faults.clear()
     neighbour.is_served(30)
 
 
-def test_watches_that_are_refused_for_a_while_begin_again(
-    between: BetweenApi, operator: Operator, neighbour: Neighbour
-) -> None:
+def test_refused_watches_start_again(between: ApiProxy, operator: Operator, neighbour: Neighbour) -> None:
     fault = between.faults.on(request_is("GET", "/(deployments|pods|s3sinks)$", "watch=true"), Status(503))
     until("all watches to be refused", lambda: fault.hits >= 6)
     between.faults.clear()
     neighbour.is_served(30)
 
 
-def test_an_idle_cluster_is_not_taken_for_a_dead_one_and_a_dead_one_is_noticed(
-    between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_an_idle_cluster_is_healthy_and_a_frozen_connection_is_noticed(
+    between: ApiProxy, operator: Operator, neighbour: Neighbour
 ) -> None:
     neighbour.is_served()
     until("all watches to be alive", lambda: operator.get("/healthz")[0] == 200)
@@ -127,27 +125,31 @@ def test_an_idle_cluster_is_not_taken_for_a_dead_one_and_a_dead_one_is_noticed(
     assert until("all watches to be alive", lambda: operator.get("/healthz")[0] == 200, 45)
 
 
-def test_an_api_server_that_is_killed_is_waited_for_and_what_changed_meanwhile_is_seen(
-    new_place: Callable[[], Place], granted: BareCluster, between: BetweenApi, operator: Operator, neighbour: Neighbour
+def test_changes_during_an_outage_of_the_api_server_are_caught_up(
+    new_namespace: Callable[[], SinkNamespace],
+    granted: BareCluster,
+    between: ApiProxy,
+    operator: Operator,
+    neighbour: Neighbour,
 ) -> None:
-    place = new_place()
-    place.apply(sink(), sink("gone"))
-    place.until_served()
-    place.until_served("gone")
+    shop = new_namespace()
+    shop.apply(sink(), sink("gone"))
+    shop.until_served()
+    shop.until_served("gone")
     go_on = threading.Event()
-    # What happens while its watches are away, and older than all the new server knows, no watch ever tells.
+    # No watch shows changes that happened while it was down and that the new server no longer has in its history.
     between.faults.on(request_is("GET", query="watch=true"), Call(before=lambda _: go_on.wait(60)))
     pid, server = operator.pid, ApiServer(granted)
     server.kill()
     server.start()
-    place.delete("deployment", "gone-s3sink")
-    place.patch("orders", {"flush": {"records": 7}})
-    until("it to be gone", lambda: not place.get("deployment", "gone-s3sink"), every=0.05)
+    shop.delete("deployment", "gone-s3sink")
+    shop.patch("orders", {"flush": {"records": 7}})
+    until("it to be gone", lambda: not shop.get("deployment", "gone-s3sink"), every=0.05)
     go_on.set()
-    place.until_served(seconds=60)
-    assert place.manifest()["spec"]["flush"]["records"] == 7
-    place.deployment("gone")
-    place.until_served("gone")
+    shop.until_served(seconds=60)
+    assert shop.manifest()["spec"]["flush"]["records"] == 7
+    shop.deployment("gone")
+    shop.until_served("gone")
     neighbour.is_served()
     assert operator.pid == pid
     assert operator.alive

@@ -1,4 +1,4 @@
--- A nonce that the sink has not seen yet. Where to begin, spec.reset.to, stays as it is.
+-- A new nonce. spec.reset.to, the offsets to start from, does not change.
 local os = require("os")
 obj.spec.reset = obj.spec.reset or {}
 obj.spec.reset.nonce = os.date("!%Y-%m-%dT%H:%M:%SZ")

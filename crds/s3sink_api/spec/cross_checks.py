@@ -1,0 +1,165 @@
+"""Rules between sections of the spec: each as a check of the parser, followed by its CEL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from s3sink_api.cel import Rule, forbidden, is_not_in, ratcheted, required
+from s3sink_api.formats import FORMATS, INPUT_FORMATS, formats_where, inputs_where
+from s3sink_api.spec.destination import Destination
+from s3sink_api.spec.errors import Errors
+from s3sink_api.spec.field_errors import Refusal, alternatives
+from s3sink_api.spec.format import Format
+from s3sink_api.spec.layout import Layout
+from s3sink_api.spec.partition_items import ByKey, ByTime
+from s3sink_api.spec.reset import Reset
+from s3sink_api.spec.routes import Sections
+from s3sink_api.spec.source import check_start
+
+
+def _schedule(schedule: str | None, sections: Sections) -> None:
+    run = sections.get("run")
+    if schedule is None and run == "Scheduled":
+        raise Refusal('must be set, since run is Scheduled, such as "0 * * * *"', show=False)
+    if schedule is not None and run in {"Continuous", "Once"}:
+        raise Refusal(f"is only for run: Scheduled, and run is {run}", show=False)
+
+
+_SCHEDULE_CEL = (
+    required(
+        "self.run != 'Scheduled' || has(self.schedule)",
+        'must be set, since run is Scheduled, such as "0 * * * *"',
+        at=".schedule",
+    ),
+    forbidden("self.run == 'Scheduled' || !has(self.schedule)", "is only for run: Scheduled", at=".schedule"),
+)
+
+
+def _mode(mode: str, sections: Sections) -> None:
+    if mode == "FullRefresh" and sections.get("run") == "Continuous":
+        raise Refusal("FullRefresh needs run: Once or Scheduled, and run is Continuous", show=False)
+
+
+_MODE_CEL = Rule(
+    "self.mode != 'FullRefresh' || self.run != 'Continuous'", "FullRefresh needs run: Once or Scheduled", at=".mode"
+)
+
+
+def _offsets_of_reset(reset: Reset | None, sections: Sections) -> None:
+    """Not in CEL: see `not_in_cel.py`."""
+    if reset is not None and (source := sections.get("source")):
+        check_start(reset.to, source.topics, ("to",))
+
+
+def _topics_beside_state(destination: Destination, sections: Sections) -> None:
+    """Without a prefix the data of a topic is in a folder with the topic's name."""
+    source = sections.get("source")
+    folder = destination.state_prefix.split("/")[0]
+    if source and not destination.prefix and folder in source.topics:
+        message = f"must not be empty, since the topic {folder} would share its folder with statePrefix"
+        raise Refusal(message, at=("prefix",), show=False)
+
+
+_TOPICS_BESIDE_STATE_CEL = required(
+    "(has(self.destination.prefix) && self.destination.prefix != '') || !has(self.source.topics)"
+    " || !(self.destination.statePrefix.split('/')[0] in self.source.topics)",
+    "must not be empty, since a topic would share its folder with statePrefix",
+    at=".destination.prefix",
+)
+
+_WITHOUT_FIELDS = inputs_where(lambda traits: not traits.fields)
+_WITH_FIELDS = alternatives(inputs_where(lambda traits: traits.fields and traits.built))
+
+
+def _folders_of_fields(layout: Layout, sections: Sections) -> None:
+    """A path names a field, and not every input format has fields."""
+    if not (source := sections.get("source")):
+        return
+    for index, item in enumerate(layout.partition_by):
+        part, kind = ("key", source.key.format) if isinstance(item, ByKey) else ("value", source.value.format)
+        if (path := getattr(item, "path", None)) and not INPUT_FORMATS[kind].fields:
+            message = f"needs fields, and source.{part}.format is {kind}; use {_WITH_FIELDS}, got {'.'.join(path)}"
+            raise Refusal(message, at=("partitionBy", index, "path"), show=False)
+
+
+_FOLDERS_OF_FIELDS_CEL = Rule(
+    "self.layout.partitionBy.all(i, !has(i.path) || "
+    + is_not_in("(i.type == 'Key' ? self.source.key.format : self.source.value.format)", _WITHOUT_FIELDS)
+    + ")",
+    f"path needs fields, and {alternatives(_WITHOUT_FIELDS, 'and')} have none; use format {_WITH_FIELDS}",
+    at=".layout.partitionBy",
+)
+
+ONE_RECORD_FORMATS = formats_where(lambda traits: traits.one_record_objects)
+NAMED_BY_RECORD = f"since {alternatives(ONE_RECORD_FORMATS, 'and')} names each object by its record"
+
+
+def _names_of_one_record_objects(format: Format, sections: Sections) -> None:
+    """Objects of one record are written before they are committed, so their keys must depend on the record alone."""
+    layout = sections.get("layout")
+    if layout is None or not FORMATS[format.type].one_record_objects:
+        return
+    why = f"since {format.type} names each object by its record"
+    if layout.object_name == "Upload":
+        raise Refusal(f"must not be Upload, {why}", at=("..", "layout", "objectName"), show=False)
+    for index, item in enumerate(layout.partition_by):
+        if isinstance(item, ByTime) and item.source == "Wallclock":
+            at = ("..", "layout", "partitionBy", index, "source")
+            raise Refusal(f"must not be Wallclock, {why}", at=at, show=False)
+
+
+_OBJECT_NAME_CEL = Rule(
+    f"{is_not_in('self.format.type', ONE_RECORD_FORMATS)} || self.layout.objectName != 'Upload'",
+    f"must not be Upload, {NAMED_BY_RECORD}",
+    at=".layout.objectName",
+)
+_WALLCLOCK_CEL = Rule(
+    f"{is_not_in('self.format.type', ONE_RECORD_FORMATS)}"
+    " || !self.layout.partitionBy.exists(i, i.type == 'Time' && has(i.source) && i.source == 'Wallclock')",
+    f"source must not be Wallclock, {NAMED_BY_RECORD}",
+    at=".layout.partitionBy",
+)
+
+
+def _dead_letters_for_missing_values(errors: Errors, sections: Sections) -> None:
+    layouts: list[tuple[str, Any]] = [("", sections.get("layout"))]
+    layouts += [(f"routes[{index}].", route.layout) for index, route in enumerate(sections.get("routes", ()))]
+    for where, layout in layouts:
+        if layout is not None and layout.on_missing_value == "DeadLetter" and errors.dead_letter is None:
+            message = f"must be set, since {where}layout.onMissingValue is DeadLetter"
+            raise Refusal(message, at=("deadLetter",), show=False)
+
+
+_MISSING_VALUES_CEL = (
+    required(
+        "self.layout.onMissingValue != 'DeadLetter' || has(self.errors.deadLetter)",
+        "must be set, since layout.onMissingValue is DeadLetter",
+        at=".errors.deadLetter",
+    ),
+    required(
+        "!has(self.routes) || self.routes.all(r, !has(r.layout) || !has(r.layout.onMissingValue)"
+        " || r.layout.onMissingValue != 'DeadLetter' || has(self.errors.deadLetter))",
+        "must be set, since a route's layout.onMissingValue is DeadLetter",
+        at=".errors.deadLetter",
+    ),
+)
+
+Check = Callable[[Any, Sections], None]
+CHECKS: Mapping[str, tuple[Check, ...]] = {
+    "destination": (_topics_beside_state,),
+    "schedule": (_schedule,),
+    "mode": (_mode,),
+    "reset": (_offsets_of_reset,),
+    "layout": (_folders_of_fields,),
+    "format": (_names_of_one_record_objects,),
+    "errors": (_dead_letters_for_missing_values,),
+}
+"""By the field of the spec that is checked. The fields before it are parsed already."""
+CEL: tuple[Rule, ...] = (
+    *map(ratcheted, (*_SCHEDULE_CEL, _MODE_CEL, *_MISSING_VALUES_CEL, _OBJECT_NAME_CEL)),
+    # Lists are too costly to judge twice: of an old list the API server does not know how long it may be.
+    _WALLCLOCK_CEL,
+    _FOLDERS_OF_FIELDS_CEL,
+    _TOPICS_BESIDE_STATE_CEL,
+)

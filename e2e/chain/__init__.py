@@ -1,1 +1,0 @@
-"""The whole chain on a real Kubernetes: `kubectl apply` → operator → pods → objects → status."""

@@ -1,1 +1,0 @@
-"""What deploy/ holds that is made from other files, and a program that asks Argo CD's own code about it."""

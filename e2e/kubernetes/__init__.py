@@ -1,0 +1,1 @@
+"""Sinks on a real Kubernetes: `kubectl apply` → operator → pods → objects → status."""

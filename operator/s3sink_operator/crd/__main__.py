@@ -1,8 +1,0 @@
-"""`python -m s3sink_operator.crd > crds/s3sinks.s3sink.dev.yaml`."""
-
-import sys
-
-from s3sink_operator.crd import definition, to_yaml
-
-if __name__ == "__main__":
-    sys.stdout.write(to_yaml(definition()))

@@ -1,0 +1,1 @@
+"""The objects that run a sink, as documents for server-side apply."""

@@ -1,0 +1,1 @@
+"""What the status of a sink says, and the events for its changes."""

@@ -1,0 +1,1 @@
+"""What there is: objects of the API server, and reports of drivers."""

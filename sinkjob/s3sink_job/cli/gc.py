@@ -1,0 +1,56 @@
+"""`s3sink gc`: aborts orphaned uploads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from s3sink_api.spec import parse_duration
+from s3sink_job.cli.opened_sink import OpenedSink, open_sink
+from s3sink_job.cli.options import ManifestFile, SecretsFolder
+
+
+def gc(
+    file: ManifestFile,
+    older_than: Annotated[str, typer.Option(help="Keep younger uploads: a driver may be writing them.")] = "24h",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the uploads, abort nothing.")] = False,
+    secrets: SecretsFolder = None,
+) -> None:
+    """Aborts orphaned uploads: old uploads of the sink's topics that no sink will complete."""
+    from s3sink_job.proof.orphaned_uploads import known_topics, orphaned_uploads
+    from s3sink_job.task.routing import Routing
+
+    try:
+        age = timedelta(seconds=parse_duration(older_than))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--older-than") from error
+    count = 0
+    with open_sink(file, secrets) as opened:
+        bucket = opened.bucket()
+        bucket.check()
+        topics = known_topics(bucket, opened.folder, opened.sink.spec.source.topics)
+        routing = Routing(opened.sink.spec)
+        with _pattern_matcher(opened) as matches:
+            routing.find_routes(matches, topics)
+        for place, upload in orphaned_uploads(bucket, routing, topics, age):
+            typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
+            if not dry_run:
+                place.abort_upload(upload.key, upload.upload_id)
+            count += 1
+    typer.echo(f"{count} orphaned uploads")
+
+
+@contextmanager
+def _pattern_matcher(opened: OpenedSink) -> Iterator[Callable[[str, str], bool]]:
+    """Whether a topic matches a route's pattern. Patterns are Java's, and Java takes seconds to start: only if used."""
+    if not any(route.topic_pattern for route in opened.sink.spec.routes):
+        yield lambda pattern, topic: False
+        return
+    from s3sink_job.cli.command_spark import open_admin, spark_session
+
+    with spark_session(opened) as spark, closing(open_admin(opened, spark)) as admin:
+        yield admin.matches

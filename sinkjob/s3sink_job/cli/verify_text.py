@@ -1,0 +1,33 @@
+"""The report of `s3sink verify` as lines of text."""
+
+from __future__ import annotations
+
+import os
+
+from s3sink_job.proof.verify_report import VerifyReport
+
+
+def verify_text(report: VerifyReport) -> str:
+    counts = report.counts
+    gap_offsets = sum(gap.end - gap.start for gap in report.gaps)
+    lines = [
+        f"sink        {report.sink}",
+        f"records     {counts.records:,} in {report.objects:,} objects of {report.partitions} partitions",
+        f"missing     {counts.missing:,}",
+        f"duplicates  {counts.duplicates:,}",
+        f"gaps        {gap_offsets:,} offsets in {len(report.gaps)} recorded gaps",
+        f"skipped     {report.skipped:,} bad records",
+    ]
+    if report.unlisted:
+        lines.append(f"unlisted    {report.unlisted:,} objects of this sink that no committed flush lists")
+    if report.pending:
+        lines.append(f"pending     {report.pending:,} objects of a flush that is not committed yet")
+    if report.unchecked:
+        lines.append(
+            f"unchecked   {report.unchecked:,} objects whose records Kafka no longer has, or of earlier generations; "
+            "only their rows were counted"
+        )
+    lines += [f"  - {finding}" for finding in counts.findings]
+    proved = "proved: every committed offset is in the bucket exactly once"
+    lines.append(proved if report.ok else "NOT proved: see the findings above")
+    return os.linesep.join(lines)

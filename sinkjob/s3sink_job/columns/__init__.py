@@ -1,0 +1,1 @@
+"""Arrow columns: their types, how these widen, and functions on whole columns."""

@@ -1,0 +1,28 @@
+"""Input format Bytes: bytes as they are; as text they are base64."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from s3sink_job.columns.duckdb_functions import base64
+from s3sink_job.columns.text import concat
+from s3sink_job.columns.types import Column
+from s3sink_job.decode.bad_records import NO_FAULTS, Faults
+from s3sink_job.decode.field_values import FieldValues, field_values
+from s3sink_job.decode.input_format import WithoutFields
+
+
+class BytesInput(WithoutFields):
+    one_line = False
+
+    def __init__(self, part: str, *, known: pa.StructType | None = None, supplied: pa.StructType | None = None) -> None:
+        super().__init__(part, "Bytes")
+
+    def plain(self, column: Column) -> tuple[Column, Faults]:
+        return column.cast(pa.binary()), NO_FAULTS
+
+    def json(self, column: Column) -> tuple[Column, Faults]:
+        return concat('"', base64(column), '"'), NO_FAULTS
+
+    def whole(self, column: Column) -> FieldValues:
+        return field_values(base64(column), NO_FAULTS)

@@ -1,0 +1,68 @@
+"""Decodes batches of Kafka records, as far as the output needs them decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from s3sink_job.columns.types import Column, Path
+from s3sink_job.decode.bad_records import BadRecords, Stage
+from s3sink_job.decode.column_fields import column_fields
+from s3sink_job.decode.field_values import FieldValues
+from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.registry import INPUTS
+from s3sink_job.decode.settings import Decoding
+
+
+class Decoder:
+    """The input formats of one slice. What it learns from one batch it uses for the next."""
+
+    def __init__(self, decoding: Decoding, known: pa.StructType | None = None) -> None:
+        self.key: InputFormat = INPUTS[decoding.key]("key")
+        self.value: InputFormat = INPUTS[decoding.value]("value", known=known, supplied=decoding.supplied)
+
+    def decode(self, batch: pa.RecordBatch) -> DecodedBatch:
+        return DecodedBatch(batch, self)
+
+
+class DecodedBatch:
+    """A batch of records. It is decoded on demand, and records that cannot be decoded are collected in `bad`."""
+
+    def __init__(self, batch: pa.RecordBatch, decoder: Decoder) -> None:
+        self.batch = batch
+        self.bad = BadRecords(batch)
+        self._decoder = decoder
+        self._rows: pa.RecordBatch | None = None
+
+    def input(self, part: str) -> InputFormat:
+        return self._decoder.key if part == "key" else self._decoder.value
+
+    def plain(self, part: str) -> Column:
+        """Key or value in one column."""
+        column, faults = self.input(part).plain(self.batch.column(part))
+        self.bad.add(Stage.DECODE, faults)
+        return column
+
+    def json(self, part: str) -> Column:
+        """Key or value as JSON text."""
+        column, faults = self.input(part).json(self.batch.column(part))
+        self.bad.add(Stage.DECODE, faults)
+        return column
+
+    def rows(self) -> pa.RecordBatch:
+        """The fields of the values as columns."""
+        if self._rows is None:
+            self._rows, faults = self._decoder.value.rows(self.batch.column("value"))
+            self.bad.add(Stage.DECODE, faults)
+        return self._rows
+
+    def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:
+        """Single fields as text, from columns that are decoded already where these hold them exactly."""
+        rows = self._rows if part == "value" else None
+        found = {} if rows is None else column_fields(rows, paths)
+        if left := {path: exact for path, exact in paths.items() if path not in found}:
+            # Columns refuse a record that has a field twice: there is no need to search for it again.
+            unique = rows is not None
+            found |= self.input(part).fields(self.batch.column(part), left, unique_names=unique)
+        return found

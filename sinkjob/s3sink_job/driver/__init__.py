@@ -1,0 +1,1 @@
+"""The loop: observe, plan, write, commit, publish, report."""

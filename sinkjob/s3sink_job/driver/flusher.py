@@ -1,0 +1,91 @@
+"""Writes, commits and publishes a flush."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from s3sink_job.base.errors import FinalError, TransientError
+from s3sink_job.commit.committer import Committer
+from s3sink_job.flush.manifest import Manifest, Slice, manifest_name
+from s3sink_job.flush.partition_backoff import PartitionBackoff
+from s3sink_job.flush.problem import Problem
+from s3sink_job.flush.topic_changes import TopicChanges
+from s3sink_job.kafka.connection import KafkaConnection
+from s3sink_job.kafka.leaders import source_logs
+from s3sink_job.report import logs
+from s3sink_job.report.status import Reporter
+from s3sink_job.task.committable import CommitCheck
+from s3sink_job.task.flush_job import FlushJob
+from s3sink_job.task.slice_result import SliceResult
+
+LOST_SHOWN = 20
+
+
+class Flusher:
+    def __init__(
+        self,
+        flush_job: FlushJob,
+        kafka: KafkaConnection,
+        backoff: PartitionBackoff,
+        reporter: Reporter,
+        clock: Callable[[], float],
+    ) -> None:
+        self._job, self._kafka, self._backoff = flush_job, kafka, backoff
+        self._reporter, self._clock = reporter, clock
+        self._began = clock()
+
+    def flush(self, committer: Committer, slices: tuple[Slice, ...], changes: TopicChanges) -> bool:
+        """Whether something was committed and no slice failed."""
+        self._began = self._clock()
+        self._reporter.flushing()
+        state, ledger, routing = committer.state, committer.ledger, self._job.routing
+        number = ledger.next_number(state)
+        name = manifest_name(number, ledger.writer)
+        topics = {part.topic for part in slices}
+        schemas = committer.schemas.known(state, topics)
+        encodings = routing.encodings(topics).at(max(int(self._clock() * 1000), state.stamp + 1))
+        task = self._job.task(slices, name, encodings, schemas, conditional=ledger.conditional)
+        results = self._job.write(task, state, self._kafka.properties)
+        read = source_logs(state, (part.at for part in slices), changes.known)
+        check = CommitCheck(state, read, self._kafka.admin(), ledger.bucket)
+        results = check.committable(results, most_bad_records=self._job.sink.spec.errors.max_per_flush)
+        self._handle_failures(results)
+        moved = [r for r in results if r.end > r.slice.start]
+        if not moved:
+            return False
+        manifest = committer.manifest(state, encodings, number=number, results=moved, logs=read)
+        committer.commit(state, manifest)
+        self.publish(committer, manifest)
+        return not any(r.failure for r in results)
+
+    def publish(self, committer: Committer, manifest: Manifest) -> None:
+        lost = committer.publish(manifest)
+        if lost:
+            logs.warning(
+                "uploads were aborted between commit and publish; their objects are written again",
+                keys=[o.key for o in lost[:LOST_SHOWN]],
+            )
+        now = self._clock()
+        self._reporter.flushed(manifest, now - self._began, now, lost)
+        logs.info(
+            "flushed",
+            flush=manifest.number,
+            records=manifest.rows,
+            objects=len(manifest.objects),
+            bytes=manifest.size,
+            reason=",".join(sorted({s.reason for s in manifest.slices})),
+            seconds=round(now - self._began, 3),
+        )
+
+    def _handle_failures(self, results: list[SliceResult]) -> None:
+        """Each failed partition gets its own backoff; the others go on."""
+        for result in results:
+            at, failure = result.slice.at, result.failure
+            if failure is None:
+                self._backoff.drop(at)
+                continue
+            problem = Problem(failure.reason, failure.message)
+            until = self._backoff.hold(at, problem, retryable=failure.retryable)
+            error = TransientError if failure.retryable else FinalError
+            self._reporter.failed(error(failure.message, reason=failure.reason), until)
+            logs.warning("slice failed", slice=str(result.slice), reason=failure.reason, cause=failure.message)

@@ -1,0 +1,168 @@
+"""Observes Kafka and commits what changed there: first contact, resets, recreated topics, truncated logs, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from s3sink_api.spec import FromEarliest, FromTimestamp, Reset, Spec
+from s3sink_job.base.errors import FinalError, TransientError
+from s3sink_job.commit.committer import Committer
+from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
+from s3sink_job.flush.resets import pending_reset, reset_topics
+from s3sink_job.flush.starting_offsets import describe_start, start_topics, starting_offsets
+from s3sink_job.flush.state import SinkState, Truncation
+from s3sink_job.flush.topic_changes import TopicChanges, detect_topic_changes
+from s3sink_job.kafka.admin import Admin, KafkaUnavailable
+from s3sink_job.kafka.connection import KafkaConnection
+from s3sink_job.kafka.leaders import Leaders, source_logs
+from s3sink_job.kafka.topics import Topics
+from s3sink_job.report import logs
+from s3sink_job.report.status import Reporter
+from s3sink_job.task.routing import Routing
+
+
+@dataclass(frozen=True)
+class Observation:
+    changes: TopicChanges
+    truncations: tuple[Truncation, ...]
+    """Logs that were found truncated just now, and that the sink resumed from."""
+
+
+class Observer:
+    def __init__(
+        self,
+        spec: Spec,
+        kafka: KafkaConnection,
+        routing: Routing,
+        leaders: Leaders,
+        reporter: Reporter,
+        clock: Callable[[], float],
+    ) -> None:
+        self._spec, self._kafka, self._routing, self._leaders = spec, kafka, routing, leaders
+        self._reporter, self._clock = reporter, clock
+        self.topics = Topics(spec.source, clock)
+        self._log_ends: dict[TopicPartition, int] = {}
+        """How far each log reached when it was last observed."""
+        self._warned_without_id: set[str] = set()
+
+    def observe(self, committer: Committer) -> Observation:
+        """What is in Kafka. Whatever changed there is committed before anything is planned."""
+        changes = self._routing.without_overlaps(self._changes(committer))
+        before = committer.state.truncations
+        self._commit(committer, changes)
+        # Only after the commit: until then the ends of a new log must not replace those of the old one.
+        self._log_ends |= {at: o.end for at, o in changes.known.items() if at not in changes.problems}
+        return Observation(changes, tuple(t for t in committer.state.truncations if t not in before))
+
+    def _changes(self, committer: Committer) -> TopicChanges:
+        admin = self._kafka.admin()
+        topics = self.topics.find(admin, committer.state.topics)
+        known = {name: topic for name, topic in topics.items() if topic is not None}
+        self._routing.find_routes(admin.matches, known)
+        reset = pending_reset(self._spec.reset, committer.state)
+        self._check_topics(topics, known, committer.state, reset)
+        seen = self._offsets(admin, known)
+        notes = self._topics_without_id(known)
+        if reset and committer.state.lost:
+            count = sum(map(len, committer.state.lost.values()))
+            raise TransientError(
+                f"reset {reset.nonce!r} waits until {count} lost objects are written again or given up",
+                reason="RepairUnderWay",
+            )
+        if reset or not committer.state.contacted:
+            notes += self._start(committer, known, seen, reset)
+        ids = {name: topic.id for name, topic in known.items()}
+        changes = detect_topic_changes(
+            *(committer.state, topics, seen, self._log_ends),
+            skip_lost=self._spec.source.on_data_loss == "Skip",
+            now=self._clock(),
+            gone=self.topics.gone,
+            validated=self._leaders.validate(admin, committer.state, ids, seen),
+        )
+        return replace(changes, notes=(*notes, *changes.notes))
+
+    def _check_topics(
+        self, topics: Mapping[str, Topic | None], known: Mapping[str, Topic], state: SinkState, reset: Reset | None
+    ) -> None:
+        if not topics and self._spec.ends:
+            raise FinalError(self.topics.none_matches, reason="NoTopicMatches")
+        if len(known) < len(topics) and (not state.contacted or self._needs_all_topics(reset)):
+            missing = ", ".join(sorted(set(topics) - set(known)))
+            waits = f". The reset to {describe_start(reset.to)} waits for it" if reset else ""
+            raise FinalError(
+                f"spec.source.topics: no such topic on {self._spec.source.bootstrap_servers}: {missing}{waits}",
+                reason="TopicMissing",
+            )
+
+    def _needs_all_topics(self, reset: Reset | None) -> bool:
+        """A listed topic that is created after the reset starts at its earliest offset, whatever the reset says."""
+        return reset is not None and bool(self._spec.source.topics) and not isinstance(reset.to, FromEarliest)
+
+    def _offsets(self, admin: Admin, topics: Mapping[str, Topic]) -> dict[TopicPartition, Offsets]:
+        committed = self._spec.source.isolation == "ReadCommitted"
+        # Partitions without a leader are left out: a request for them would delay all the others.
+        with_leader = [(n, p) for n, topic in topics.items() for p in topic.partitions if p not in topic.leaderless]
+        seen = admin.offsets(with_leader, committed=committed)
+        if admin.describe(topics) != topics:
+            raise KafkaUnavailable("a topic was changed while its offsets were read; reading them again")
+        return seen
+
+    def _topics_without_id(self, topics: Mapping[str, Topic]) -> tuple[str, ...]:
+        """A warning, once for each of them."""
+        new = sorted({name for name, topic in topics.items() if not topic.id} - self._warned_without_id)
+        self._warned_without_id.update(new)
+        return tuple(
+            f"the brokers have no id for topic {name} (Kafka before 2.8): if it is deleted and recreated, the sink may "
+            "not notice, and skip records of the new topic"
+            for name in new
+        )
+
+    def _start(
+        self,
+        committer: Committer,
+        topics: Mapping[str, Topic],
+        seen: Mapping[TopicPartition, Offsets],
+        reset: Reset | None,
+    ) -> tuple[str, ...]:
+        """First contact, or a reset. The offsets are stored before anything is read, so that `Latest` means now."""
+        silent = [f"{n}-{p}" for n, topic in topics.items() for p in topic.partitions if (n, p) not in seen]
+        if silent:
+            what = "a reset" if reset else "the first start"
+            raise KafkaUnavailable(f"{what} needs every partition, but Kafka has no offsets of {', '.join(silent)}")
+        wanted = reset.to if reset else self._spec.source.starting_offsets
+        at_time: dict[TopicPartition, int | None] = {}
+        if isinstance(wanted, FromTimestamp):
+            at_time = self._kafka.admin().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
+        epochs = {at: offsets.leader_epoch for at, offsets in seen.items()}
+        if reset is None:
+            starts = starting_offsets(wanted, seen, at_time)
+            committer.swap(start_topics(committer.state, topics, starts, self._clock(), epochs))
+            return ()
+        starts = starting_offsets(wanted, seen, at_time, "spec.reset.to")
+        names = ". New objects have the next generation in their names" if committer.state.topics else ""
+        committer.swap(reset_topics(committer.state, reset.nonce, topics, starts, self._clock(), epochs))
+        return (f"reset {reset.nonce!r}: every topic begins at {describe_start(wanted)}{names}",)
+
+    def _commit(self, committer: Committer, changes: TopicChanges) -> None:
+        """New partitions, new generations, gaps."""
+        for note in changes.notes:
+            logs.warning(note)
+        if changes.gaps:
+            for gap in changes.gaps:
+                logs.warning(
+                    "Kafka lost offsets before they were written; recorded as a gap",
+                    topic=gap.topic,
+                    partition=gap.partition,
+                    start=gap.start,
+                    end=gap.end,
+                    reason=gap.reason,
+                )
+            encodings = self._routing.encodings({gap.topic for gap in changes.gaps})
+            moved = [(gap.topic, gap.partition) for gap in changes.gaps if gap.moves]
+            read = source_logs(changes.state, (at for at in moved if at in changes.known), changes.known)
+            manifest = committer.manifest(changes.state, encodings, gaps=changes.gaps, logs=read)
+            committer.commit(changes.state, manifest)
+            self._reporter.lost(changes.gaps)
+        elif changes.state != committer.state:
+            committer.swap(changes.state)

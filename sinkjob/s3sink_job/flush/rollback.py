@@ -1,0 +1,16 @@
+"""Which encodings release 0.1.0 reads, so that a sink can be rolled back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout")
+"""Fields of an encoding's document that 0.1.0 does not accept."""
+
+
+def known_to_0_1(doc: Mapping[str, Any]) -> bool:
+    """Whether 0.1.0 makes the same objects of it. 0.1.0 does not check: a `meta` that it lacks would count as none."""
+    codecs = doc.get("format") == "Parquet" or doc.get("codec") in {"None", "Gzip", "Zstd"}
+    formats = doc.get("format") in {"Parquet", "Json", "Text"} and doc.get("meta") in {"None", "Kafka", "Quix"}
+    return codecs and formats and not any(name in doc for name in SINCE_0_2)

@@ -1,0 +1,1 @@
+"""Where records go: folders, groups, object keys, time patterns."""

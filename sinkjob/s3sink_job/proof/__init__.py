@@ -1,0 +1,1 @@
+"""Checks from outside of a running sink: verify, preflight checks, orphaned uploads."""

@@ -1,0 +1,123 @@
+"""Everything that was ever committed: the chain of flush manifests, sorted by partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.task.encoding import Encoding
+from s3sink_job.task.encoding_documents import encoding_from_doc
+
+
+class PartitionGeneration(NamedTuple):
+    """A partition of one generation of its topic. Offsets are unique only within it."""
+
+    topic: str
+    generation: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True)
+class WrittenObject:
+    entry: ObjectEntry
+    encoding: Encoding
+    schema: str = ""
+    """Name of the schema it was written by, where the object does not hold the types of its columns."""
+
+
+@dataclass
+class PartitionHistory:
+    slices: list[SliceEntry] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    objects: list[WrittenObject] = field(default_factory=list)
+    """In the order of their first offsets."""
+    without_tombstones: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges of offsets whose tombstones were left out."""
+
+    @property
+    def left_out(self) -> set[int]:
+        """Offsets of bad records that were skipped."""
+        return {offset for part in self.slices for offset in part.skipped}
+
+
+@dataclass(frozen=True)
+class FlushHistory:
+    partitions: Mapping[PartitionGeneration, PartitionHistory]
+    flushes: frozenset[str]
+    """The names of the manifests."""
+
+    def of(self, partition: PartitionGeneration) -> PartitionHistory:
+        return self.partitions.get(partition, PartitionHistory())
+
+    @property
+    def objects(self) -> Iterator[WrittenObject]:
+        return (written for history in self.partitions.values() for written in history.objects)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return [gap for history in self.partitions.values() for gap in history.gaps]
+
+    @property
+    def skipped(self) -> int:
+        return sum(len(part.skipped) for history in self.partitions.values() for part in history.slices)
+
+
+def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
+    """Of manifests from the newest to the oldest."""
+    partitions: dict[PartitionGeneration, PartitionHistory] = defaultdict(PartitionHistory)
+    schemas = _SchemaChanges()
+    flushes, replaced = set(), set()
+    for manifest in manifests:
+        flushes.add(manifest.name)
+        encodings = _encodings(manifest)
+        for part in manifest.slices:
+            history = partitions[PartitionGeneration(part.topic, part.generation, part.partition)]
+            history.slices.append(part)
+            if encodings[part.topic].shape.nulls == "Skip":
+                history.without_tombstones.append((part.start, part.end))
+        for gap in manifest.gaps:
+            partitions[PartitionGeneration(gap.topic, gap.generation, gap.partition)].gaps.append(gap)
+        for entry in manifest.objects:
+            if entry.key not in replaced:
+                history = partitions[PartitionGeneration(entry.topic, entry.generation, entry.partition)]
+                history.objects.append(WrittenObject(entry, encodings[entry.topic]))
+                schemas.wrote(entry, manifest.number)
+        schemas.changed(manifest)
+        # A later flush wrote these objects again: here they no longer count.
+        replaced |= set(manifest.replaces)
+    for history in partitions.values():
+        history.objects = [replace(o, schema=schemas.of(o)) for o in history.objects]
+        history.objects.sort(key=lambda o: o.entry.first)
+    return FlushHistory(dict(partitions), frozenset(flushes))
+
+
+def _encodings(manifest: Manifest) -> dict[str, Encoding]:
+    topics = {part.topic for part in manifest.slices} | {entry.topic for entry in manifest.objects}
+    return {topic: encoding_from_doc(manifest.encoding_of(topic)) for topic in topics}
+
+
+class _SchemaChanges:
+    """Which schema a topic had when an object was written. Manifests come from the newest to the oldest."""
+
+    def __init__(self) -> None:
+        self._flush_of: dict[str, int] = {}
+        self._changes: dict[str, list[tuple[int, str]]] = defaultdict(list)
+
+    def wrote(self, entry: ObjectEntry, flush: int) -> None:
+        self._flush_of[entry.key] = flush
+
+    def changed(self, manifest: Manifest) -> None:
+        for topic, schema in manifest.schemas.items():
+            self._changes[topic].append((manifest.number, schema))
+
+    def of(self, written: WrittenObject) -> str:
+        if written.encoding.format.keeps_types:
+            return ""
+        flush = self._flush_of[written.entry.key]
+        return next((name for at, name in self._changes[written.entry.topic] if at <= flush), "")

@@ -1,0 +1,106 @@
+"""The rows in an object, the rows that Kafka's records should give, and the difference."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from s3sink_job.base.errors import S3SinkError
+from s3sink_job.columns.cast import Inexact
+from s3sink_job.columns.text import number_text
+from s3sink_job.columns.types import from_text
+from s3sink_job.flush.manifest import ObjectEntry
+from s3sink_job.formats.row_buffer import RowBuffer
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.task.encoding import Encoding
+
+
+class UnreadableObject(S3SinkError):
+    """The bytes of an object are not of its format or codec."""
+
+
+def read_rows(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> pa.Table | None:
+    """The rows of an object, None if it is not there. Lines are rows of one column."""
+    found = bucket.get(entry.key)
+    if found is None:
+        return None
+    try:
+        return encoding.format.read(found[0], encoding.output)
+    except Exception as error:
+        output = encoding.output
+        raise UnreadableObject(
+            f"{entry.key}: cannot be read as {output.format} with codec {output.codec}: {error}"
+        ) from error
+
+
+def expected_rows(
+    found: pa.Table, batches: list[pa.RecordBatch], encoding: Encoding, entry: ObjectEntry, schema: str = ""
+) -> pa.Table:
+    """Kafka's records as rows of the object's schema. Records that do not fit it stay as they are."""
+    builder = encoding.row_builder(entry.topic, entry.generation)
+    known = from_text(schema) if schema else builder.known_from(found.schema)
+    builder = encoding.row_builder(entry.topic, entry.generation, known)
+    buffer = RowBuffer()
+    for batch in batches:
+        buffer.add(builder.build(batch).rows)
+    rows = buffer.take()
+    try:
+        return encoding.format.comparable(rows, encoding.output, found.schema)
+    except (Inexact, TypeError):
+        return rows
+
+
+@dataclass(frozen=True)
+class Difference:
+    missing: int
+    unexpected: int
+    in_order: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or not self.in_order)
+
+
+def difference(wanted: pa.Table, found: pa.Table) -> Difference:
+    want, have = ([repr(_canonical(row)) for row in table.to_pylist()] for table in (wanted, found))
+    missing, unexpected = Counter(want) - Counter(have), Counter(have) - Counter(want)
+    return Difference(missing.total(), unexpected.total(), want == have)
+
+
+def _canonical(value: Any) -> Any:
+    """Nested values that became text compare without the order of their fields and without null fields.
+
+    A number that was a double before it became text has lost the digits that no double holds.
+    """
+    match value:
+        case dict():
+            return {name: _canonical(inner) for name, inner in value.items()}
+        case list():
+            return [_canonical(item) for item in value]
+        case str() if value[:1] and value[:1] in "{[-0123456789":
+            try:
+                return json.dumps(
+                    _without_nulls(json.loads(value, parse_float=_as_double_text, parse_int=str)), sort_keys=True
+                )
+            except (ValueError, ArithmeticError, RecursionError):
+                return value
+        case _:
+            return value
+
+
+def _as_double_text(text: str) -> str:
+    """The number as it is, or the text of the nearest double if no double holds it."""
+    number = float(text)
+    short = number_text(number) if math.isfinite(number) else text
+    return text if Decimal(short) == Decimal(text) else short
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

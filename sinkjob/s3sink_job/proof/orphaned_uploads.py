@@ -1,0 +1,87 @@
+"""Orphaned uploads: multipart uploads that no driver will complete.
+
+A crash leaves them behind. They do not show as objects, and cost storage until somebody aborts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from s3sink_job.base.errors import ProtocolError
+from s3sink_job.flush.manifest import manifest_from_json
+from s3sink_job.flush.statefile import state_from_json
+from s3sink_job.layout.keys import keys_like
+from s3sink_job.layout.settings import TOMBSTONES
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.protocol import PendingUpload
+from s3sink_job.task.routing import Routing
+
+DEFAULT_STATE_PREFIX = ".s3sink"
+STATE_NAME = "state.json"
+
+
+class OrphanedUpload(NamedTuple):
+    bucket: Bucket
+    upload: PendingUpload
+
+
+def orphaned_uploads(
+    bucket: Bucket, routing: Routing, topics: Iterable[str], older_than: timedelta
+) -> Iterator[OrphanedUpload]:
+    """Uploads to keys of these topics, as they are named now, that are old enough and that no state will complete."""
+    prefixes = {routing.spec.destination.state_prefix, DEFAULT_STATE_PREFIX}
+    buckets = [bucket.named(name) for name in ("", *routing.other_buckets)]
+    needed = {upload for each in buckets for upload in uploads_to_publish(each, prefixes)}
+    newest = datetime.now(UTC) - older_than
+    for topic in topics:
+        own = bucket.named(routing.spec_of(topic).destination.bucket)
+        for upload in _uploads_of_topic(own, routing, topic):
+            if upload.upload_id not in needed and upload.initiated < newest:
+                yield OrphanedUpload(own, upload)
+
+
+def _uploads_of_topic(bucket: Bucket, routing: Routing, topic: str) -> list[PendingUpload]:
+    """Those whose keys are of the topic's layout, among them the keys of tombstones that are kept apart."""
+    prefix = routing.spec_of(topic).destination.prefix
+    layout = routing.encodings([topic]).of(topic).layout
+    tombstones = "/".join(part for part in (prefix, TOMBSTONES) if part)
+    patterns = [keys_like(prefix, layout, topic), keys_like(tombstones, layout, topic)]
+    found = {upload.upload_id: upload for start, _ in patterns for upload in bucket.list_uploads(start)}
+    return [upload for upload in found.values() if any(pattern.fullmatch(upload.key) for _, pattern in patterns)]
+
+
+def known_topics(bucket: Bucket, folder: str, listed: Iterable[str]) -> list[str]:
+    """The topics this sink may have uploads of: those in its state and those in its manifest."""
+    key = f"{folder}/{STATE_NAME}"
+    found = bucket.get(key)
+    known = state_from_json(found[0], key).topics if found else {}
+    return sorted({*known, *listed})
+
+
+def uploads_to_publish(bucket: Bucket, state_prefixes: set[str]) -> set[str]:
+    """Upload ids of every committed flush that is still being published, of all sinks in the bucket."""
+    ids: set[str] = set()
+    for prefix in sorted(state_prefixes):
+        for key, _ in bucket.list(f"{prefix}/"):
+            if key.endswith(f"/{STATE_NAME}"):
+                ids |= _publishing(bucket, key)
+    return ids
+
+
+def _publishing(bucket: Bucket, key: str) -> set[str]:
+    # A state or manifest that is missing or unreadable raises: aborting an upload that it names would lose data.
+    found = bucket.get(key)
+    state = state_from_json(found[0], key) if found else None
+    if state is None or state.publishing is None:
+        return set()
+    name = f"{key.removesuffix(STATE_NAME)}flushes/{state.publishing}.json"
+    manifest = bucket.get(name)
+    if manifest is None:
+        raise ProtocolError(
+            f"{name} is missing, and s3://{bucket.name}/{key} is about to publish it. Nothing was aborted, because the "
+            "manifest may name any upload. Restore it from a version or a backup",
+            reason="StateLost",
+        )
+    return {o.upload_id for o in manifest_from_json(manifest[0], name).objects}

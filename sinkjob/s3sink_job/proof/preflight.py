@@ -1,0 +1,107 @@
+"""Tests of everything a sink needs, before it runs. They write only temporary objects beside the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from s3sink_api.spec import S3Sink
+from s3sink_job.base.errors import FinalError, S3SinkError
+from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.resets import pending_reset
+from s3sink_job.flush.starting_offsets import describe_start
+from s3sink_job.flush.state import SinkState
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.kafka.group_offsets import refuse_members
+from s3sink_job.stores.bucket import Bucket
+from s3sink_job.stores.probe import probe
+from s3sink_job.stores.uploads import try_upload
+from s3sink_job.task.routing import Routing
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    what: str
+    ok: bool
+    text: str
+
+
+def preflight_checks(
+    sink: S3Sink,
+    open_bucket: Callable[[], Bucket],
+    ledger_of: Callable[[Bucket], Ledger],
+    open_admin: Callable[[], Admin],
+) -> Iterator[CheckResult]:
+    """One result after the other. What cannot be tested after a failure is left out."""
+    yield CheckResult("manifest", True, f"{sink.id} is valid")
+    yield from _check_store(sink, open_bucket, ledger_of)
+    yield from _check_kafka(sink, open_admin)
+
+
+def _check_store(
+    sink: S3Sink, open_bucket: Callable[[], Bucket], ledger_of: Callable[[Bucket], Ledger]
+) -> Iterator[CheckResult]:
+    destination = sink.spec.destination
+    try:
+        routing = Routing(sink.spec)
+        routing.check()
+        bucket = open_bucket()
+        for name in ("", *routing.other_buckets):
+            bucket.named(name).check()
+            yield CheckResult("bucket", True, f"{name or destination.bucket} exists and can be listed")
+        probed = probe(bucket, f"{destination.state_prefix}/{sink.id}")
+        for place in routing.destinations:
+            try_upload(bucket.named(place.bucket), place.prefix)
+        yield CheckResult("permissions", True, "objects and uploads can be written below prefix and statePrefix")
+        if probed.fault is None:
+            yield CheckResult("conditional writes", True, "they work: delivery is exactly once")
+        else:
+            ok = sink.spec.delivery == "AtLeastOnce"
+            yield CheckResult("conditional writes", ok, f"{probed.fault}: only delivery AtLeastOnce is possible")
+        if probed.longest_segment is not None:
+            limit = f"the store takes at most {probed.longest_segment} bytes between two slashes of a key"
+            yield CheckResult("keys", True, f"{limit}; a record that needs a longer folder name is a bad record")
+        ledger = ledger_of(bucket)
+        state = ledger.load()
+        if state is not None and not state.owner.same_sink(ledger.owner):
+            raise FinalError(f"{ledger.state_key} belongs to another sink, {state.owner}", reason="ForeignState")
+        if state is not None:
+            ledger.refuse_rolled_back(state)
+        yield from _check_state(sink, state)
+    except S3SinkError as error:
+        yield CheckResult("store", False, f"{error.reason}: {error}")
+
+
+def _check_state(sink: S3Sink, state: SinkState | None) -> Iterator[CheckResult]:
+    reset = sink.spec.reset
+    if state is None:
+        start = f"reset.to, {describe_start(reset.to)}" if reset else "startingOffsets"
+        yield CheckResult("state", True, f"none yet; the first run starts at {start}")
+        return
+    yield CheckResult("state", True, f"at flush {state.flush}")
+    if reset is not None:
+        again = f"the next run starts every topic again at {describe_start(reset.to)}; existing objects stay"
+        yield CheckResult("reset", True, f"{reset.nonce}: {again if pending_reset(reset, state) else 'already done'}")
+
+
+def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[CheckResult]:
+    source = sink.spec.source
+    try:
+        admin = open_admin()
+        names = sorted(admin.matching(source.topic_pattern)) if source.topic_pattern else source.topics
+        topics = admin.describe(names)
+        yield CheckResult("kafka", True, f"{source.bootstrap_servers} answers")
+        if source.topic_pattern:
+            yield CheckResult("topics", bool(names), f"{len(names)} match {source.topic_pattern!r}")
+        for name, topic in topics.items():
+            if topic is None:
+                yield CheckResult("topic", False, f"{name} does not exist")
+                continue
+            offsets = admin.offsets([(name, p) for p in topic.partitions], committed=False)
+            count = sum(o.end - o.earliest for o in offsets.values())
+            yield CheckResult("topic", True, f"{name} has {len(topic.partitions)} partitions and {count} offsets")
+        if source.publish_offsets_to is not None:
+            refuse_members(admin, source.publish_offsets_to)
+            yield CheckResult("group", True, f"no consumer uses {source.publish_offsets_to}")
+    except S3SinkError as error:
+        yield CheckResult("kafka", False, f"{error.reason}: {error}")

@@ -1,0 +1,76 @@
+"""The proof, from state, manifests, objects and Kafka, that every committed record was written once.
+
+It writes nothing and takes nothing over, so it may run beside a working driver. It covers what was committed when it
+started.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from s3sink_api.spec import S3Sink
+from s3sink_job.base.errors import FinalError
+from s3sink_job.base.secrets import Secrets
+from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.state import SinkState
+from s3sink_job.kafka.admin import Admin
+from s3sink_job.proof.committed_ranges import check_ranges
+from s3sink_job.proof.flush_history import read_history
+from s3sink_job.proof.kafka_comparison import comparable_partitions, compare_with_kafka
+from s3sink_job.proof.listed_objects import check_listed_objects
+from s3sink_job.proof.row_counts import count_rows
+from s3sink_job.proof.verify_report import VerifyReport
+from s3sink_job.stores.bucket import Bucket
+
+PUBLISH_TIMEOUT = 15.0
+"""A working driver publishes a flush within moments. A dead one will not."""
+
+
+def verify(
+    sink: S3Sink,
+    secrets: Secrets,
+    bucket: Bucket,
+    ledger: Ledger,
+    spark: SparkSession,
+    admin: Admin,
+    connection: Mapping[str, str],
+) -> VerifyReport:
+    state = _published_state(ledger)
+    if state is None:
+        raise FinalError(
+            f"there is no state at s3://{bucket.name}/{ledger.state_key}: the sink has never run, or it ran with "
+            "another name, namespace, bucket or statePrefix",
+            reason="NoState",
+        )
+    history = read_history(ledger.history(state))
+    report = VerifyReport(
+        sink=sink.id,
+        partitions=sum(len(topic.partitions) for topic in state.topics.values()),
+        objects=sum(1 for _ in history.objects),
+        skipped=history.skipped,
+        gaps=history.gaps,
+    )
+    check_ranges(state, history, report.counts)
+    check_listed_objects(bucket, ledger, state, history, report)
+    partitions = comparable_partitions(state, history, admin, ledger)
+    compared = compare_with_kafka(sink, secrets, bucket, spark, connection, partitions)
+    for counts in compared.values():
+        report.counts.add(counts)
+    compared_keys = {o.entry.key for at in compared for o in partitions[at].expected.objects}
+    for written in history.objects:
+        if written.entry.key not in compared_keys:
+            count_rows(bucket, written, report)
+    return report
+
+
+def _published_state(ledger: Ledger) -> SinkState | None:
+    """The state once nothing is being published, or after the time-out as it is."""
+    deadline = time.monotonic() + PUBLISH_TIMEOUT
+    while True:
+        state = ledger.load()
+        if state is None or state.publishing is None or time.monotonic() > deadline:
+            return state
+        time.sleep(0.5)

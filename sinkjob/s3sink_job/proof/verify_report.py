@@ -1,0 +1,72 @@
+"""What `s3sink verify` found: counts of records, and findings as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from s3sink_job.flush.manifest import Gap
+
+MAX_FINDINGS = 20
+
+
+@dataclass
+class RecordCounts:
+    records: int = 0
+    missing: int = 0
+    duplicates: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def add_finding(self, text: str) -> None:
+        if len(self.findings) < MAX_FINDINGS:
+            self.findings.append(text)
+
+    def add(self, other: RecordCounts) -> None:
+        self.records += other.records
+        self.missing += other.missing
+        self.duplicates += other.duplicates
+        for text in other.findings:
+            self.add_finding(text)
+
+
+@dataclass
+class VerifyReport:
+    """`unchecked` objects were not compared: Kafka no longer has their records, or their generation is over.
+
+    `pending` objects hold a single record each and are visible before their flush is committed.
+    """
+
+    sink: str
+    objects: int = 0
+    skipped: int = 0
+    unchecked: int = 0
+    unlisted: int = 0
+    pending: int = 0
+    partitions: int = 0
+    counts: RecordCounts = field(default_factory=RecordCounts)
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.counts.missing or self.counts.duplicates or self.unlisted or self.counts.findings)
+
+    def to_doc(self) -> dict[str, Any]:
+        return {
+            "sink": self.sink,
+            "ok": self.ok,
+            "records": self.counts.records,
+            "missing": self.counts.missing,
+            "duplicates": self.counts.duplicates,
+            "gaps": sum(g.end - g.start for g in self.gaps),
+            "skipped": self.skipped,
+            "objects": self.objects,
+            "unlisted": self.unlisted,
+            "pending": self.pending,
+            "unchecked": self.unchecked,
+            "partitions": self.partitions,
+            "gapRanges": [
+                {"topic": g.topic, "partition": g.partition, "from": g.start, "to": g.end, "reason": g.reason}
+                for g in self.gaps
+            ],
+            "findings": self.counts.findings,
+        }

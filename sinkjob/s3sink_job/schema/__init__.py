@@ -1,1 +1,0 @@
-"""The types of columns: how inferred ones widen, and how rows follow."""

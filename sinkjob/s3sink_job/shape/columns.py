@@ -1,0 +1,156 @@
+"""Records as columns: meta columns and those of the value, or an envelope around both.
+
+A tombstone is null in all columns of the value, or a null `value` in an envelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3sink_api.spec import MORE
+from s3sink_job.columns.types import NAMES, TEXT, Column, holds_something
+from s3sink_job.decode.bad_records import Fault, Stage
+from s3sink_job.decode.decoder import DecodedBatch
+from s3sink_job.shape.lines import clash
+from s3sink_job.shape.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, OWN_FIELDS, Origin, millis
+from s3sink_job.shape.settings import Shape
+
+VALUE = "value"
+TIME = pa.timestamp("ms", "UTC")
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+class ColumnShaper:
+    def __init__(self, shape: Shape, origin: Origin, *, typed: bool = True) -> None:
+        """`typed` is whether the format keeps the types of columns."""
+        self._shape, self._origin, self._typed = shape, origin, typed
+
+    def __call__(self, decoded: DecodedBatch) -> pa.RecordBatch:
+        return self._enveloped(decoded) if self._shape.envelope else self._beside(decoded)
+
+    def _beside(self, decoded: DecodedBatch) -> pa.RecordBatch:
+        """The value's columns beside the meta columns."""
+        rows = self._values(decoded)
+        meta = self._meta(decoded)
+        if not meta:
+            return rows
+        if self._spreads(decoded):
+            rows, clashes = _without_clashes(rows, self._shape.meta)
+            decoded.bad.add(Stage.SHAPE, clashes)
+        return _batch({**meta, **dict(zip(rows.schema.names, rows.columns, strict=True))})
+
+    def _enveloped(self, decoded: DecodedBatch) -> pa.RecordBatch:
+        batch, envelope = decoded.batch, self._shape.envelope
+        parts: dict[str, Column] = {}
+        # The value first: if both are bad, it is the value's fault that counts.
+        if "value" in envelope:
+            parts["value"] = self._whole(decoded)
+        if "key" in envelope:
+            parts["key"] = decoded.plain("key")
+        if "headers" in envelope:
+            parts["headers"] = _headers(batch.column("headers"))
+        if "metadata" in envelope:
+            parts["metadata"] = _struct(self._place(batch))
+        return _batch({part: parts[part] for part in envelope})
+
+    def _spreads(self, decoded: DecodedBatch) -> bool:
+        return self._shape.spreads_values and decoded.input("value").has_fields
+
+    def _values(self, decoded: DecodedBatch) -> pa.RecordBatch:
+        if self._spreads(decoded):
+            return decoded.rows()
+        match self._shape.meta:
+            case "Quix":
+                rows = _batch({"_value": decoded.plain("value")})
+            case "Airbyte":
+                rows = _batch({AIRBYTE_DATA: decoded.json("value")})
+            case _:
+                rows = _batch({VALUE: decoded.plain("value")})
+        if decoded.input("value").must_fit:
+            # The value is kept as text, but has to fit the supplied schema: decoding it finds those that do not.
+            decoded.rows()
+        return rows
+
+    def _whole(self, decoded: DecodedBatch) -> Column:
+        """The value as one column, of structs where it has fields."""
+        if not self._spreads(decoded):
+            return decoded.plain("value")
+        rows, values = decoded.rows(), decoded.batch.column("value")
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        if not holds_something(pa.struct(list(rows.schema))):
+            # Formats have no struct without fields, and `{}` must differ from a tombstone.
+            columns[MORE] = pa.nulls(len(values), TEXT)
+        return _struct(columns, pc.is_null(values))
+
+    def _meta(self, decoded: DecodedBatch) -> dict[str, Column]:
+        batch = decoded.batch
+        if self._shape.meta == "None":
+            return {}
+        time = millis(batch.column("timestamp"))
+        if self._shape.meta == "Airbyte":
+            return {AIRBYTE_ID: self._origin.ids(batch), AIRBYTE_TIME: time.cast(TIME) if self._typed else time}
+        key = decoded.plain("key")
+        if self._shape.meta == "Quix":
+            return {"_timestamp": time, "_key": key}
+        place = {f"_{name}": column for name, column in self._place(batch).items()}
+        return {"_key": key, **place, "_headers": _headers(batch.column("headers"))}
+
+    def _place(self, batch: pa.RecordBatch) -> dict[str, Column]:
+        return {
+            "topic": self._origin.topics(batch.num_rows),
+            "partition": batch.column("partition").cast(pa.int32()),
+            "offset": batch.column("offset"),
+            "timestamp": millis(batch.column("timestamp")).cast(TIME),
+        }
+
+
+def value_columns(schema: pa.Schema, shape: Shape) -> pa.StructType | None:
+    """The columns of values in an object that spreads them; None if they are not of inferred types."""
+    if shape.envelope:
+        values = list(schema.field(VALUE).type) if VALUE in schema.names else []
+    else:
+        values = [field for field in schema if field.name not in OWN_FIELDS.get(shape.meta, ())]
+    return pa.struct(values) if all(_inferred(field.type) for field in values) else None
+
+
+def _inferred(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return all(_inferred(field.type) for field in kind)
+    return _inferred(kind.value_type) if pa.types.is_list(kind) else kind in NAMES
+
+
+def _batch(columns: Mapping[str, Column]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _struct(columns: Mapping[str, Column], null: Column | None = None) -> Column:
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=null)
+
+
+def _without_clashes(rows: pa.RecordBatch, meta: str) -> tuple[pa.RecordBatch, dict[int, Fault]]:
+    """Without the values' columns that are named like meta columns: records that use them are bad."""
+    own = [name for name in OWN_FIELDS[meta] if name in rows.schema.names]
+    if not own:
+        return rows, {}
+    found: dict[int, Fault] = {}
+    for name in own:
+        for row in pc.indices_nonzero(rows.column(name).is_valid()).to_pylist():
+            found[row] = clash(name, meta)
+    return rows.select([name for name in rows.schema.names if name not in own]), found
+
+
+def _headers(column: Column) -> Column:
+    """The headers as Spark reads them, but an empty list instead of null for a record without any."""
+    plain = pa.concat_arrays([column])
+    items = plain.flatten()
+    structs = pa.StructArray.from_arrays(
+        [items.field("key").cast(pa.string()), items.field("value").cast(pa.binary())],
+        fields=list(HEADERS.value_type),
+    )
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(plain), 0).cast(pa.int32()))
+    starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    return pa.ListArray.from_arrays(starts, structs, type=HEADERS)

@@ -1,0 +1,75 @@
+"""Builds the rows of one slice for its output format: decode, then shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from s3sink_job.columns.types import Path
+from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
+from s3sink_job.decode.decoder import DecodedBatch, Decoder
+from s3sink_job.decode.settings import Decoding
+from s3sink_job.shape.columns import ColumnShaper, value_columns
+from s3sink_job.shape.lines import JsonLineShaper, text_lines
+from s3sink_job.shape.origin import Origin
+from s3sink_job.shape.settings import RowKind, Shape
+from s3sink_job.shape.values import raw_values
+
+
+@dataclass(frozen=True)
+class BuiltRows:
+    """`rows` has as many rows as the batch; bad ones hold nothing of use."""
+
+    rows: pa.RecordBatch
+    decoded: DecodedBatch
+
+    @property
+    def bad(self) -> BadRecords:
+        return self.decoded.bad
+
+
+class RowBuilder:
+    def __init__(
+        self, decoding: Decoding, shape: Shape, kind: RowKind, origin: Origin, known: pa.StructType | None = None
+    ) -> None:
+        """`known` are the columns that earlier slices found in the values."""
+        self._decoder = Decoder(decoding, known)
+        self._shape = shape
+        self._spreads = kind.has_columns and shape.spreads_values and self._decoder.value.has_fields
+        self._rows_of = _shaper(shape, kind, origin)
+
+    def build(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> BuiltRows:
+        """The one place where decoded records pass on to get their shape. `refused` are records that are bad already.
+
+        A transform of records (SQL) belongs here: it takes a `DecodedBatch` and returns one.
+        """
+        decoded = self._decoder.decode(batch)
+        decoded.bad.add(Stage.SHAPE, refused)
+        return BuiltRows(self._rows_of(decoded), decoded)
+
+    @property
+    def schema(self) -> pa.StructType | None:
+        """The columns of the values known so far; None where they are not inferred."""
+        return self._decoder.value.schema if self._spreads else None
+
+    def known_from(self, schema: pa.Schema) -> pa.StructType | None:
+        """The columns of the values in an object with this schema; None where they are not inferred."""
+        return value_columns(schema, self._shape) if self._spreads else None
+
+    def widen_to_text(self, path: Path) -> None:
+        """Makes a column of the rows text from now on, because the format had to write it so."""
+        self._decoder.value.widen_to_text(path[1:] if self._shape.envelope else path)
+
+
+def _shaper(shape: Shape, kind: RowKind, origin: Origin) -> Callable[[DecodedBatch], pa.RecordBatch]:
+    match kind:
+        case RowKind.COLUMNS | RowKind.TEXT_COLUMNS:
+            return ColumnShaper(shape, origin, typed=kind is RowKind.COLUMNS)
+        case RowKind.JSON_LINES:
+            return JsonLineShaper(shape, origin)
+        case RowKind.TEXT_LINES:
+            return text_lines
+        case RowKind.VALUES:
+            return raw_values

@@ -1,0 +1,78 @@
+"""How records become bytes: what a task needs of the spec, and what a manifest keeps.
+
+A manifest keeps it so that a lost object can be written again exactly as before, whatever the spec says by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from s3sink_api.spec import Spec
+from s3sink_job.decode.settings import Decoding, decoding_of
+from s3sink_job.formats.output_format import OutputFormat
+from s3sink_job.formats.registry import OUTPUT_FORMATS
+from s3sink_job.formats.settings import Output, output_of
+from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
+from s3sink_job.shape.origin import Origin
+from s3sink_job.shape.row_builder import RowBuilder
+from s3sink_job.shape.settings import Shape, shape_of
+
+KAFKA_COLUMNS = ("key", "value", "timestamp", "headers")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    decoding: Decoding
+    shape: Shape
+    grouping: Grouping
+    output: Output
+
+    @property
+    def format(self) -> OutputFormat:
+        return OUTPUT_FORMATS[self.output.format]
+
+    @property
+    def layout(self) -> ObjectLayout:
+        return self.grouping.layout
+
+    @property
+    def extension(self) -> str:
+        return self.layout.extension or self.format.object_extension(self.output.codec)
+
+    @property
+    def content_type(self) -> str:
+        return self.format.content_type
+
+    @property
+    def content_encoding(self) -> str:
+        return self.format.content_encoding(self.output.codec, self.layout.extension)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
+        wanted = self.shape.kafka_columns | self.grouping.kafka_columns
+        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
+
+    @property
+    def folders_vary(self) -> bool:
+        """Whether records of one slice may go to different folders."""
+        return self.grouping.folders_vary
+
+    @property
+    def grouped(self) -> bool:
+        """Whether records of one slice may go to different objects at the same time."""
+        return self.grouping.varies
+
+    def at(self, stamp: int) -> Encoding:
+        """For the flush of that time, in milliseconds."""
+        return replace(self, grouping=replace(self.grouping, layout=replace(self.layout, stamp=stamp)))
+
+    def row_builder(self, topic: str, generation: int = 1, known: pa.StructType | None = None) -> RowBuilder:
+        """For one slice. `known` are the columns that earlier slices of the topic found in the values."""
+        return RowBuilder(self.decoding, self.shape, self.format.rows, Origin(topic, generation), known)
+
+
+def encoding_of(spec: Spec) -> Encoding:
+    return Encoding(decoding_of(spec), shape_of(spec), grouping_of(spec), output_of(spec))

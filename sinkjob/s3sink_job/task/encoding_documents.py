@@ -1,0 +1,88 @@
+"""Encodings as documents, as manifests hold them, also those of older releases.
+
+A document is flat. Its keys and their order stay the same, so that manifests stay the same byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from s3sink_job.columns.types import from_text, to_doc
+from s3sink_job.decode.settings import Decoding
+from s3sink_job.flush.rollback import SINCE_0_2
+from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
+from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
+from s3sink_job.shape.settings import Shape
+from s3sink_job.task.encoding import Encoding
+
+NULLS_APART = "Separate"
+DEFAULTS: Mapping[str, Any] = {
+    "row_group_bytes": ParquetOptions.row_group_bytes,
+    "dictionary": ParquetOptions.dictionary,
+    "statistics": ParquetOptions.statistics,
+    "window": None,
+    "supplied": "",
+    "header": CsvOptions.header,
+    "delimiter": CsvOptions.delimiter,
+    "quote": CsvOptions.quote,
+    "flatten": Shape.flatten,
+    "envelope": Shape.envelope,
+    "nulls": Shape.nulls,
+}
+"""Fields that a document may lack."""
+
+
+def encoding_to_doc(encoding: Encoding) -> dict[str, Any]:
+    """Without the fields that 0.1.0 does not accept and that have their default, so that 0.1.0 reads it."""
+    doc = whole_doc(encoding)
+    # The usual layout does not use the flush's time, and the manifest has it as well.
+    timeless = {**doc, "layout": replace(encoding.layout, stamp=0)}
+    usual = {**DEFAULTS, "layout": DEFAULT_LAYOUT}
+    unused = {name for name in SINCE_0_2 if timeless[name] == usual[name]}
+    return {name: value for name, value in doc.items() if name not in unused}
+
+
+def whole_doc(encoding: Encoding) -> dict[str, Any]:
+    """With all fields."""
+    decoding, shape, grouping, output = encoding.decoding, encoding.shape, encoding.grouping, encoding.output
+    supplied = decoding.supplied
+    return {
+        "format": output.format,
+        "codec": output.codec,
+        "level": output.level,
+        "meta": shape.meta,
+        "key": decoding.key,
+        "value": decoding.value,
+        **asdict(output.parquet),
+        "window": grouping.window,
+        "supplied": "" if supplied is None else json.dumps(to_doc(supplied)),
+        **asdict(output.csv),
+        "flatten": shape.flatten,
+        "envelope": shape.envelope,
+        "nulls": NULLS_APART if grouping.tombstones_apart else shape.nulls,
+        "layout": asdict(grouping.layout),
+    }
+
+
+def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
+    """Of a manifest, which may be older than some of the fields."""
+    known = {**DEFAULTS, **doc}
+    apart = known["nulls"] == NULLS_APART
+    return Encoding(
+        Decoding(doc["key"], doc["value"], from_text(known["supplied"]) if known["supplied"] else None),
+        Shape(doc["meta"], known["flatten"], tuple(known["envelope"]), Shape.nulls if apart else known["nulls"]),
+        Grouping(_layout_from_doc(doc["layout"]) if "layout" in doc else DEFAULT_LAYOUT, known["window"], apart),
+        Output(
+            *(doc["format"], doc["codec"], doc["level"]),
+            ParquetOptions(known["row_group_bytes"], known["dictionary"], known["statistics"]),
+            CsvOptions(known["header"], known["delimiter"], known["quote"]),
+        ),
+    )
+
+
+def _layout_from_doc(doc: Mapping[str, Any]) -> ObjectLayout:
+    items = tuple(LayoutItem(**{**item, "path": tuple(item["path"])}) for item in doc["items"])
+    return ObjectLayout(**{**doc, "items": items})

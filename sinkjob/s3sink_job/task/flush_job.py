@@ -1,0 +1,215 @@
+"""Runs the Spark job of a flush, and runs parts of it again where that helps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from s3sink_api.spec import S3Sink
+from s3sink_job.base.secrets import Secrets
+from s3sink_job.base.spill import SpillPlace, spill_folder
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.slicing import MOST_OBJECTS, task_slots
+from s3sink_job.flush.state import SinkState
+from s3sink_job.kafka.batch_size import can_be_small, limit_of, without_large
+from s3sink_job.kafka.leaders import Leaders
+from s3sink_job.kafka.slice_reader import JobFailed, collect, read_slices
+from s3sink_job.report import logs
+from s3sink_job.stores.request_limit import RequestLimit
+from s3sink_job.stores.retry import RetryPolicy
+from s3sink_job.task.bad_records import SKIP_ALL, BadRecordPolicy
+from s3sink_job.task.routing import Encodings, Routing
+from s3sink_job.task.slice_result import LARGE_RECORD, RESULT_SCHEMA, Failure, SliceResult, result_from_json
+from s3sink_job.task.slice_task import SliceTask
+from s3sink_job.task.task_settings import Rewrite, TaskSettings, TopicTarget
+
+RUNS_FOR_REFUSED_KEYS = 3
+"""One run finds all refused keys of a slice, except those behind a bad record that stopped it."""
+JOBS_PER_GC = 40
+"""Spark keeps about 0.3 MB of every job until a full garbage collection, which seldom happens by itself. One takes
+0.2 s."""
+
+
+@dataclass
+class FlushJob:
+    sink: S3Sink
+    secrets: Secrets
+    spark: SparkSession
+    stop: threading.Event
+    routing: Routing
+    on_request_retries: Callable[[int], None]
+    on_throttled: Callable[[int, int], None] = lambda answers, limit: None
+    request_limit: RequestLimit = field(default_factory=RequestLimit)
+    """Of the driver. Tasks start with its present value."""
+    longest_segment: int | None = None
+    """Bytes between two slashes of a key, if the store has a limit."""
+    leaders: Leaders = field(default_factory=Leaders)
+    _jobs: int = 0
+    _with_large_records: set[tuple[str, int]] = field(default_factory=set)
+    """Partitions in which large records were found."""
+
+    def task(
+        self,
+        slices: tuple[Slice, ...],
+        flush: str,
+        encodings: Encodings,
+        schemas: Mapping[str, pa.StructType],
+        *,
+        conditional: bool,
+    ) -> SliceTask:
+        spec = self.sink.spec
+        retries = spec.errors.request_retries
+        settings = TaskSettings(
+            sink=self.sink.id,
+            flush=flush,
+            bucket=spec.destination.bucket,
+            secrets=self.secrets,
+            spill=self._spill_place(),
+            planned=slices,
+            bad_records=BadRecordPolicy(skip=spec.errors.records == "Skip", limit=spec.errors.max_per_flush),
+            retry=RetryPolicy(retries.max, retries.backoff),
+            object_limit=MOST_OBJECTS // max(1, len(slices)),
+            bytes_per_second=self._bytes_per_second(len(slices)),
+            conditional=conditional,
+            request_limit=self.request_limit.now,
+            longest_segment=self.longest_segment,
+        )
+        default = TopicTarget(encodings.default, spec.destination, spec.flush.records, spec.flush.bytes)
+        targets = {topic: self.routing.target(topic, encodings) for topic in encodings.routed}
+        return SliceTask(settings, slices, default, targets, schemas)
+
+    def _spill_place(self) -> SpillPlace:
+        """Parallel tasks share the disk of their pod."""
+        spark = self.sink.spec.spark
+        pod = spark.driver if spark.mode == "Local" else spark.executor
+        return SpillPlace(spill_folder(), pod.spill // pod.cores)
+
+    def _bytes_per_second(self, tasks: int) -> float | None:
+        """Of each task, so that parallel tasks together keep to `source.maxBytesPerSecond`."""
+        rate = self.sink.spec.source.max_bytes_per_second
+        return None if rate is None else rate / max(1, min(tasks, task_slots(self.sink.spec.spark)))
+
+    def write(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
+        """All slices in one job. If that fails, each slice in its own job, so that one cannot block the others."""
+        try:
+            return self.run(task, state, connection)
+        except JobFailed as error:
+            if self.stop.is_set():
+                raise
+            if len(task.slices) == 1:
+                return [_failed(task.slices[0], error)]
+            logs.warning("Spark job failed; running its slices one by one", error=str(error))
+        results: list[SliceResult] = []
+        for part in task.slices:
+            # Behind a failed slice nothing of its partition can be committed.
+            if not any(r.failure and r.slice.at == part.at for r in results):
+                results.append(self._write_one(replace(task, slices=(part,)), state, connection))
+        return results
+
+    def _write_one(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> SliceResult:
+        try:
+            return self.run(task, state, connection)[0]
+        except JobFailed as error:
+            if self.stop.is_set():
+                raise
+            return _failed(task.slices[0], error)
+
+    def rewrite(
+        self,
+        task: SliceTask,
+        rewrites: Mapping[Slice, tuple[Rewrite, ...]],
+        buckets: Mapping[str, str],
+        state: SinkState,
+        connection: Mapping[str, str],
+    ) -> list[SliceResult]:
+        """Writes lost objects again, each one whole. `buckets`: by topic the bucket that it was lost from.
+
+        Bad records in a committed range were skipped when it was committed, whatever the policy is now.
+        """
+        targets = {}
+        for topic, bucket in buckets.items():
+            target = task.target(topic)
+            destination = replace(target.destination, bucket=bucket or task.settings.bucket)
+            targets[topic] = TopicTarget(target.encoding, destination)
+        settings = replace(task.settings, bad_records=SKIP_ALL, object_limit=None, longest_segment=None)
+        return self.write(replace(task, settings=settings, targets=targets, rewrites=rewrites), state, connection)
+
+    def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
+        metadata = self.sink.metadata
+        group = f"s3sink.{metadata.namespace}.{metadata.name}"
+        # A recreated topic or a new leader needs new consumers: Spark's cached ones may hold records of the old log.
+        recreated = sum(topic.generation - 1 for topic in state.topics.values())
+        group += f".{recreated}" if recreated else ""
+        group += f".l{self.leaders.changes}" if self.leaders.changes else ""
+        results = self._without_refused_keys(task, connection, group)
+        self.on_request_retries(sum(r.request_retries for r in results))
+        self._adjust_request_limit(results)
+        self._jobs += 1
+        if self._jobs % JOBS_PER_GC == 0:
+            self.spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]
+        return results
+
+    def _adjust_request_limit(self, results: list[SliceResult]) -> None:
+        """If the store throttled, the next tasks start with fewer parallel requests; if not, with one more."""
+        answers = sum(r.throttled for r in results)
+        self.request_limit.adjust(min((r.request_limit for r in results if r.throttled), default=None))
+        self.on_throttled(answers + self.request_limit.take_throttled(), self.request_limit.now)
+        if answers:
+            logs.warning("store is throttling", answers=answers, parallel_requests=self.request_limit.now)
+
+    def _without_refused_keys(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """Runs slices with refused keys again, with the records of those keys as bad records."""
+        results = self._run_by_size(task, connection, group)
+        for _ in range(RUNS_FOR_REFUSED_KEYS):
+            found = {r.slice: dict(r.refused_keys) for r in results if r.refused_keys}
+            if not found or task.rewrites:
+                break
+            known = {part: {**task.refused_keys.get(part, {}), **groups} for part, groups in found.items()}
+            task = replace(task, slices=tuple(found), refused_keys={**task.refused_keys, **known})
+            again = {r.slice: r for r in self._run_by_size(task, connection, group)}
+            results = [again.get(r.slice, r) for r in results]
+        return results
+
+    def _run_by_size(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """First as small records, unless large ones are known; slices with large records again."""
+        small = can_be_small(task.columns) and not any(s.at in self._with_large_records for s in task.slices)
+        isolation = self.sink.spec.source.isolation
+        results = run_job(self.spark, task, connection, group=group, isolation=isolation, small=small)
+        large = tuple(r.slice for r in results if r.failure and r.failure.reason == LARGE_RECORD)
+        if not large:
+            return results
+        self._with_large_records |= {part.at for part in large}
+        again = run_job(self.spark, replace(task, slices=large), connection, group=group, isolation=isolation)
+        by_slice = {r.slice: r for r in again}
+        return [by_slice.get(r.slice, r) for r in results]
+
+
+def run_job(
+    spark: SparkSession,
+    task: SliceTask,
+    connection: Mapping[str, str],
+    *,
+    group: str,
+    isolation: str,
+    small: bool = False,
+) -> list[SliceResult]:
+    """One result for each slice. A slice without a reported result had no records."""
+    frame = read_slices(spark, task.slices, connection, columns=task.columns, group=group, isolation=isolation)
+    frame = without_large(frame) if small else frame
+    with limit_of(spark, small=small):
+        rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
+    results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
+    return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
+
+
+def _names(slices: Sequence[Slice]) -> str:
+    shown = ", ".join(str(s) for s in slices[:5])
+    return shown + (f" and {len(slices) - 5} more" if len(slices) > 5 else "")
+
+
+def _failed(part: Slice, error: JobFailed) -> SliceResult:
+    return SliceResult(part, part.start, failure=Failure(error.reason, str(error), retryable=True))

@@ -1,0 +1,88 @@
+"""The function that Spark runs: one slice of the plan, read in order, encoded and uploaded, not made visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from s3sink_job.base.errors import ProtocolError
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.task.encoding import KAFKA_COLUMNS
+from s3sink_job.task.slice_rows import split_large
+from s3sink_job.task.slice_writer import SliceWriter
+from s3sink_job.task.task_settings import Group, Rewrite, SliceWork, TaskSettings, TopicTarget
+from s3sink_job.task.throttle import Throttle
+
+
+@dataclass(frozen=True)
+class SliceTask:
+    """Pickled to every task of a Spark job. A task finds its slice by the first row that it gets."""
+
+    settings: TaskSettings
+    slices: tuple[Slice, ...]
+    """Those of this job: all of the flush, or some."""
+    default: TopicTarget
+    targets: Mapping[str, TopicTarget] = field(default_factory=dict)
+    """By topic, where it is not the default."""
+    schemas: Mapping[str, pa.StructType] = field(default_factory=dict)
+    """By topic: its columns as known so far, where a schema is inferred."""
+    rewrites: Mapping[Slice, tuple[Rewrite, ...]] = field(default_factory=dict)
+    refused_keys: Mapping[Slice, Mapping[Group, str]] = field(default_factory=dict)
+
+    def target(self, topic: str) -> TopicTarget:
+        return self.targets.get(topic, self.default)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The Kafka columns that any of its topics needs."""
+        encodings = [self.target(topic).encoding for topic in {part.topic for part in self.slices}]
+        wanted = {name for encoding in encodings for name in encoding.columns}
+        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer: SliceWriter | None = None
+        throttle = Throttle(self.settings.bytes_per_second)
+        try:
+            for batch in batches:
+                if batch.num_rows == 0:
+                    continue
+                if writer is None:
+                    writer = SliceWriter(self._work(self._slice_of(batch)))
+                batch, large = split_large(batch)
+                if large is not None:
+                    writer.stop_at_large(large)
+                    break
+                if not writer.write(batch):
+                    break
+                throttle.keep(batch.nbytes)
+            if writer is not None:
+                yield _row(writer.finish().to_json())
+        except BaseException:
+            if writer is not None:
+                writer.abandon()
+            raise
+
+    def _work(self, part: Slice) -> SliceWork:
+        return SliceWork(
+            slice=part,
+            settings=self.settings,
+            target=self.target(part.topic),
+            schema=self.schemas.get(part.topic),
+            rewrites=self.rewrites.get(part, ()),
+            refused_keys=self.refused_keys.get(part, {}),
+        )
+
+    def _slice_of(self, batch: pa.RecordBatch) -> Slice:
+        """The slice that holds the first row. Spark does not pass it to the task in any other way."""
+        topic = batch.column("topic")[0].as_py() if "topic" in batch.schema.names else self.slices[0].topic
+        partition, offset = batch.column("partition")[0].as_py(), batch.column("offset")[0].as_py()
+        for slice in self.slices:
+            if slice.at == (topic, partition) and slice.start <= offset < slice.end:
+                return slice
+        raise ProtocolError(f"Spark read {topic}-{partition} offset {offset}, which is in no slice of the plan")
+
+
+def _row(text: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([text], pa.string())], ["result"])

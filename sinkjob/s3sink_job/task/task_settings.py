@@ -1,0 +1,96 @@
+"""What a task has to know: settings of the flush, the target of each topic, lost objects to write again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from s3sink_api.spec import Destination
+from s3sink_job.base.secrets import Secrets
+from s3sink_job.base.spill import SpillPlace
+from s3sink_job.flush.manifest import Slice
+from s3sink_job.stores.request_limit import PARALLEL
+from s3sink_job.stores.retry import RetryPolicy
+from s3sink_job.task.bad_records import BadRecordPolicy
+from s3sink_job.task.encoding import Encoding
+
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TopicTarget:
+    """Where the records of a topic go, in which encoding, and when an object is full."""
+
+    encoding: Encoding
+    destination: Destination
+    records_per_object: int | None = None
+    bytes_per_object: int | None = None
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A lost object that is written again under its key: the records of its group from `first` to `last`."""
+
+    key: str
+    group: Group
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """The same for every slice of a flush. It names the folder of the secrets, never their content."""
+
+    sink: str
+    flush: str
+    bucket: str
+    """The sink's own bucket. Routes may have others."""
+    secrets: Secrets
+    spill: SpillPlace
+    planned: tuple[Slice, ...]
+    """All slices of the flush, in order: names of objects may contain a slice's number."""
+    bad_records: BadRecordPolicy
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    object_limit: int | None = None
+    """Objects that a slice may make. It ends before the batch that would need more."""
+    bytes_per_second: float | None = None
+    """For this one task."""
+    conditional: bool = True
+    """Whether the store supports conditional writes."""
+    request_limit: int = PARALLEL
+    """Parallel requests that the task starts with."""
+    longest_segment: int | None = None
+    """Bytes between two slashes of a key, if the store has a limit."""
+
+    @property
+    def name_mark(self) -> str:
+        """Part of object names where the store cannot keep two drivers apart."""
+        return "" if self.conditional else self.flush
+
+
+@dataclass(frozen=True)
+class SliceWork:
+    """One slice, and all that its writer needs."""
+
+    slice: Slice
+    settings: TaskSettings
+    target: TopicTarget
+    schema: pa.StructType | None = None
+    """The topic's columns as known so far, where a schema is inferred."""
+    rewrites: tuple[Rewrite, ...] = ()
+    """If any: only these objects are written."""
+    refused_keys: Mapping[Group, str] = field(default_factory=dict)
+    """Groups whose key the store refused before: their records are bad records."""
+
+    @property
+    def other_bucket(self) -> str:
+        """The name of the bucket if it is not the sink's own, as manifests have it."""
+        name = self.target.destination.bucket
+        return "" if name == self.settings.bucket else name
+
+    @property
+    def number(self) -> int:
+        """Of the slice within the flush."""
+        return self.settings.planned.index(self.slice)

@@ -1,0 +1,78 @@
+"""Input formats: a module and a line in the registry for each, and all offer the same functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from s3sink_api.formats import INPUT_FORMATS
+from s3sink_job.decode.decoder import Decoder
+from s3sink_job.decode.registry import INPUTS
+from s3sink_job.decode.settings import Decoding
+from tests.decode.batches import batch_of
+
+VALUES = {
+    "Json": ([b'{"a":1}', None, b" 2\n"], ['{"a":1}', None, " 2 "], ['{"a":1}', None, " 2 "]),
+    "String": ([b"x", None, b"\xc3\xa4"], ["x", None, "ä"], ['"x"', None, '"ä"']),
+    "Bytes": ([b"x", None, b"\xff"], [b"x", None, b"\xff"], ['"eA=="', None, '"/w=="']),
+}
+
+
+def test_every_input_format_that_is_built_is_in_the_registry() -> None:
+    assert set(INPUTS) == {name for name, traits in INPUT_FORMATS.items() if traits.built}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_format_has_fields_where_the_contract_says_so(name: str) -> None:
+    opened = INPUTS[name]("value")
+
+    assert opened.has_fields == INPUT_FORMATS[name].fields  # type: ignore[index]
+    assert (opened.schema is not None) == opened.has_fields
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_values_are_given_as_one_column_and_as_json(name: str) -> None:
+    raw, plain, as_json = VALUES[name]
+    opened, column = INPUTS[name]("value"), pa.array(raw, pa.binary())
+
+    assert (opened.plain(column)[0].to_pylist(), opened.plain(column)[1]) == (plain, {})
+    assert (opened.json(column)[0].to_pylist(), opened.json(column)[1]) == (as_json, {})
+
+
+@pytest.mark.parametrize(("name", "folder"), [("Json", "7"), ("String", "7"), ("Bytes", "Nw==")])
+def test_the_whole_value_is_the_field_with_the_empty_path(name: str, folder: str) -> None:
+    column = pa.array([b"7", None], pa.binary())
+
+    found = INPUTS[name]("key").fields(column, {(): True}, unique_names=False)
+
+    assert found[()].rows().to_pylist() == [folder, None]
+    assert found[()].faults == {}
+
+
+@pytest.mark.parametrize("name", ["String", "Bytes"])
+def test_a_field_of_a_format_without_fields_is_a_fault(name: str) -> None:
+    found = INPUTS[name]("key").fields(pa.array([b"7"], pa.binary()), {("a",): True}, unique_names=False)
+
+    assert found["a",].faults[0].reason == "NoFields"
+    with pytest.raises(TypeError, match=name):
+        INPUTS[name]("key").rows(pa.array([b"7"], pa.binary()))
+
+
+def test_key_and_value_are_decoded_each_by_its_own_format() -> None:
+    decoded = Decoder(Decoding(key="Bytes", value="Json")).decode(batch_of(b'{"a":1}', b"{"))
+
+    assert decoded.plain("key").to_pylist() == [b"k", b"k"]
+    assert not decoded.bad
+    assert decoded.rows().to_pylist()[0] == {"a": 1}
+    assert set(decoded.bad.messages) == {1}
+
+
+def test_a_known_schema_and_the_one_that_is_learned_are_types() -> None:
+    known: Any = pa.struct([("a", pa.int64())])
+    decoder = Decoder(Decoding("String", "Json"), known)
+
+    decoder.decode(batch_of(b'{"b":"x"}')).rows()
+
+    assert decoder.value.schema == pa.struct([("a", pa.int64()), ("b", pa.string())])
