@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tools.cluster import Cluster
+from tools.cluster.interface import ClusterFailed
 from tools.cluster.namespace import DEFINITION, Namespace
 from tools.parts.helm import CHART, NAMESPACE, RELEASE, helm
+from tools.parts.processes import PartFailed
 from tools.polling import until
 
 INSTALLED = "S3SINK_E2E_IMAGE"
 """Environment: the operator is installed, with this image; whoever set the variable removes it after the tests."""
+READY_SECONDS = 300
+"""Usually 15 seconds. The first start of an image on a busy machine has taken more than two minutes."""
 _CLUSTER_WIDE = "clusterroles,clusterrolebindings"
 _OWNER = "meta.helm.sh/release-namespace"
 
@@ -64,13 +68,13 @@ class HelmRelease:
         return any(one["name"] == RELEASE for one in json.loads(found))
 
     def install(self, values: Mapping[str, Any], chart: Path = CHART) -> str:
-        said = self._helm("install", str(chart), "--create-namespace", "--wait", "--timeout=120s", values=values)
+        said = self._until_ready("install", str(chart), "--create-namespace", values=values)
         restricted = "pod-security.kubernetes.io/enforce=restricted"
         self.cluster.kubectl("label", "namespace", self.namespace, restricted, "--overwrite")
         return said
 
     def upgrade(self, values: Mapping[str, Any]) -> str:
-        return self._helm("upgrade", str(CHART), "--wait", "--timeout=120s", values=values)
+        return self._until_ready("upgrade", str(CHART), values=values)
 
     def test(self) -> str:
         return self._helm("test", "--timeout=120s")
@@ -101,6 +105,25 @@ class HelmRelease:
         finally:
             self.home.kubectl("scale", "deployment", RELEASE, "--replicas=1")
             self.home.kubectl("rollout", "status", f"deployment/{RELEASE}", "--timeout=120s")
+
+    def story(self) -> str:
+        """The operator's pods with their events and log: Helm itself only says that it waited too long."""
+        parts = []
+        for arguments in (
+            ("describe", "pods"),
+            ("get", "events", "--sort-by=.lastTimestamp"),
+            ("logs", f"deployment/{RELEASE}", "--tail=60"),
+            ("logs", f"deployment/{RELEASE}", "--tail=60", "--previous"),
+        ):
+            with suppress(ClusterFailed):
+                parts.append(f"$ kubectl {' '.join(arguments)}\n{self.home.kubectl(*arguments)}")
+        return "\n".join(parts)
+
+    def _until_ready(self, verb: str, *arguments: str, values: Mapping[str, Any]) -> str:
+        try:
+            return self._helm(verb, *arguments, "--wait", f"--timeout={READY_SECONDS}s", values=values)
+        except PartFailed as failure:
+            raise PartFailed(f"{failure}\n{self.story()}") from None
 
     def _helm(self, verb: str, *arguments: str, values: Mapping[str, Any] | None = None) -> str:
         return helm(verb, RELEASE, *arguments, *self._place, values=values)
