@@ -226,8 +226,7 @@ def test_rows_that_the_library_fails_on_are_written_one_by_one() -> None:
         "t": [2**62, None, -1],
     }
     rows = batch({name: values * 2 for name, values in content.items()}, t=TIME)
-    record = pa.struct(list(rows.schema))
-    serialize = Serializer(record, avro_schema(record))
+    serialize = Serializer(avro_schema(pa.struct(list(rows.schema))))
 
     slow = [datum for datums in serialize(rows.slice(3)) for datum in datums.to_pylist()]
 

@@ -147,7 +147,7 @@ def test_what_the_upload_raises_is_raised(format: str, after: int) -> None:
 
 BOUND = 9_223_372_036_854
 """Milliseconds: beyond it 64 bits do not hold the nanoseconds."""
-FAR = [0, BOUND, -BOUND, BOUND + 1, -BOUND - 1, 2**63 - 1, -(2**63), None]
+FAR = [0, BOUND, -BOUND // 1_000 * 1_000 + 1_000, BOUND + 1, -BOUND - 1, 2**63 - 1, -(2**63), None]
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -165,6 +165,20 @@ def test_a_time_that_readers_fail_on_is_reported_and_others_come_back(nested: bo
     for row in refused:
         with pytest.raises(pa.ArrowInvalid, match="out of range"):
             read_back(written(ORC, rows.slice(row, 1)), ORC)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_a_fraction_of_a_second_before_1970_is_reported_at_any_depth(unit: str) -> None:
+    """Arrow writes a negative fraction, on which Spark fails whatever the other rows hold."""
+    second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    times = pa.array([-1, -second, 1, -second - 1, None], pa.timestamp(unit))
+    deep = pa.array([[("k", [value])] for value in times], pa.map_(pa.string(), pa.list_(times.type)))
+    rows = pa.RecordBatch.from_arrays([times, deep], ["time", "deep"])
+
+    for name in rows.schema.names:
+        refused = unwritable(rows.select([name]), ORC)
+        assert sorted(refused) == [0, 3]
+        assert refused[0].startswith(f"column {name!r} holds a time before 1970 with a fraction of a second")
 
 
 def test_formats_that_hold_any_time_refuse_none() -> None:

@@ -21,7 +21,7 @@ KINDS = {
 }
 JOB = Path(s3sink_job.__file__).parent
 MAY_NAME_FORMATS = {
-    "decode/registry.py",
+    "decode/input_formats.py",
     "formats/registry.py",
     # What release 0.1.0 reads is fixed.
     "flush/rollback.py",

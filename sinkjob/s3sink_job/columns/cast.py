@@ -5,11 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.columns.text import json_of
-from s3sink_job.columns.types import DOUBLE, INT, TEXT, Column, Path
-
-ITEM = "[]"
-"""The step of a path from a list to its items."""
+from s3sink_job.columns.nested import with_items
+from s3sink_job.columns.text import json_of, text_of
+from s3sink_job.columns.types import DOUBLE, INT, ITEM, NUMBERS, TEXT, Column, Path, merge
 
 
 class Inexact(ValueError):
@@ -41,15 +39,24 @@ def cast_column(column: Column, kind: pa.DataType, path: Path = ()) -> Column:
             return pc.cast(column, kind)
         except pa.ArrowInvalid:
             raise Inexact(path) from None
+    if have in NUMBERS and kind in NUMBERS and merge(have, kind).equals(kind):
+        return pc.cast(column, kind)
     if kind.equals(TEXT):
-        return json_of(column)
+        return json_of(column) if _json_is_bare(have) else text_of(column)
     if pa.types.is_struct(have) and pa.types.is_struct(kind):
         return _as_struct(column, kind, path)
     if pa.types.is_list(have) and pa.types.is_list(kind):
-        column = pa.concat_arrays([column])  # a copy without an offset
-        values = cast_column(column.values, kind.value_type, (*path, ITEM))
-        return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
+        return with_items(column, lambda items: cast_column(items, kind.value_type, (*path, ITEM)))
+    if pa.types.is_map(have) and pa.types.is_map(kind):
+        return with_items(column, lambda values: cast_column(values, kind.item_type, (*path, ITEM)))
+    if pa.types.is_decimal(have) and pa.types.is_decimal(kind) and merge(have, kind).equals(kind):
+        return pc.cast(column, kind)
     raise TypeError(f"{'.'.join(path)}: {have} does not widen to {kind}")
+
+
+def _json_is_bare(kind: pa.DataType) -> bool:
+    """Whether its JSON is no string. A string becomes text without its quotes."""
+    return pa.types.is_nested(kind) or kind in NUMBERS or pa.types.is_boolean(kind)
 
 
 def _as_struct(column: Column, kind: pa.StructType, path: Path) -> Column:
@@ -68,6 +75,8 @@ def may_round(have: pa.DataType, kind: pa.DataType) -> bool:
         return any(f.name in inner and may_round(f.type, inner[f.name]) for f in have)
     if pa.types.is_list(have) and pa.types.is_list(kind):
         return may_round(have.value_type, kind.value_type)
+    if pa.types.is_map(have) and pa.types.is_map(kind):
+        return may_round(have.item_type, kind.item_type)
     return bool(have.equals(INT) and kind.equals(DOUBLE))
 
 
@@ -77,6 +86,8 @@ def as_text_at(record: pa.DataType, path: Path) -> pa.DataType:
         return TEXT
     if path[0] == ITEM and pa.types.is_list(record):
         return pa.list_(as_text_at(record.value_type, path[1:]))
+    if path[0] == ITEM and pa.types.is_map(record):
+        return pa.map_(TEXT, as_text_at(record.item_type, path[1:]))
     if not pa.types.is_struct(record):
         return record
     fields = [pa.field(f.name, as_text_at(f.type, path[1:]) if f.name == path[0] else f.type) for f in record]

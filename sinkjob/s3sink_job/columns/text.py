@@ -11,7 +11,9 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3sink_job.columns.decimals import decimal_text
 from s3sink_job.columns.duckdb_functions import base64
+from s3sink_job.columns.time_text import date_text, time_text, timestamp_text
 from s3sink_job.columns.types import DOUBLE, INT, TEXT, Column
 
 CONTROL = {chr(c): json.dumps(chr(c))[1:-1] for c in range(0x20)}
@@ -22,19 +24,23 @@ INT_LIMIT = 2.0**63
 
 
 def text_of(column: Column) -> Column:
-    """Text as it is, bytes as base64, times by ISO 8601, structs and lists as JSON with names in order."""
+    """Text as it is, bytes as base64, times by ISO 8601, structs, lists and maps as JSON with names in order."""
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    if pa.types.is_floating(kind):
+    if pa.types.is_float64(kind):
         return _digits(column)
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return base64(column)
     if pa.types.is_timestamp(kind):
-        # All times are in UTC. For a type with a time zone Arrow needs a time zone database, which may be missing.
-        text = pc.cast(column.cast(pa.timestamp(kind.unit)), TEXT)
-        return concat(pc.replace_substring(text, " ", "T", max_replacements=1), "Z")
-    if pa.types.is_struct(kind) or pa.types.is_list(kind):
+        return timestamp_text(column)
+    if pa.types.is_date(kind):
+        return date_text(column)
+    if pa.types.is_time(kind):
+        return time_text(column)
+    if pa.types.is_decimal(kind):
+        return decimal_text(column)
+    if pa.types.is_nested(kind):
         return json_of(column, in_order=True)
     return pc.cast(column, TEXT)
 
@@ -43,7 +49,8 @@ def json_of(column: Column, *, in_order: bool = False) -> Column:
     """Each value as JSON. Null stays null, also as an item of a list; a field that is null is left out.
 
     A column holds null both for a field that is null and for one that is missing. Fields come in the order of the
-    column, or in the order of their names.
+    column, or in the order of their names; the keys of a map in their own order. A decimal is a string, because many
+    readers of JSON would round the number.
     """
     kind = column.type
     if pa.types.is_struct(kind):
@@ -53,8 +60,10 @@ def json_of(column: Column, *, in_order: bool = False) -> Column:
         items = pc.fill_null(json_of(column.values, in_order=in_order), "null")
         lists = pa.ListArray.from_arrays(column.offsets, items, mask=column.is_null())
         return concat("[", pc.binary_join(lists, ","), "]")
+    if pa.types.is_map(kind):
+        return _maps(column, in_order=in_order)
     if pa.types.is_floating(kind):
-        text, infinite = _digits(column), pc.invert(pc.is_finite(column))
+        text, infinite = text_of(column), pc.invert(pc.is_finite(column))
         # JSON has no NaN and no infinity: they are strings.
         return pc.if_else(infinite, quoted(text), text) if pc.any(infinite).as_py() else text
     plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
@@ -71,6 +80,13 @@ def _objects(column: Column, *, in_order: bool) -> Column:
         return pc.if_else(column.is_valid(), "{}", pa.scalar(None, TEXT))
     fields = pc.binary_replace_slice(concat(*parts), 0, 1, "")
     return pc.if_else(column.is_valid(), concat("{", fields, "}"), pa.scalar(None, TEXT))
+
+
+def _maps(column: Column, *, in_order: bool) -> Column:
+    column = pa.concat_arrays([column])  # a copy without an offset
+    entries = concat(quoted(column.keys), ":", pc.fill_null(json_of(column.items, in_order=in_order), "null"))
+    lists = pa.ListArray.from_arrays(column.offsets, entries, mask=column.is_null())
+    return concat("{", pc.binary_join(lists, ","), "}")
 
 
 def _digits(column: Column) -> Column:

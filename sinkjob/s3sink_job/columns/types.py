@@ -1,4 +1,4 @@
-"""The types of inferred columns, and how they widen: never back, never to another branch.
+"""The types of columns, and how they widen: never back, never to another branch.
 
     null ─► bool, int64 ─► double, struct, list  ─► text
 
@@ -6,13 +6,16 @@ A field with values of two types that share no wider one becomes text: strings a
 JSON. Structs widen field by field, lists element by element. What is nested too deeply, or has too many fields for
 a table, is text as well.
 
+Records with a schema of their own have more types. Whole numbers widen from int32 to int64, floats to double, whole
+numbers and floats together to double, decimals to more digits before the point, maps value by value.
+
 A schema travels as a `pa.StructType`. It is text only where it is stored or sent: see `to_text` and `from_text`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -26,9 +29,29 @@ Path: TypeAlias = tuple[str, ...]
 NULL, BOOL, INT, DOUBLE, TEXT = pa.null(), pa.bool_(), pa.int64(), pa.float64(), pa.string()
 JSON = pa.json_(TEXT)
 """In a supplied schema: a field that takes any value. Its column is text."""
-SIMPLE = {"null": NULL, "bool": BOOL, "int64": INT, "double": DOUBLE, "text": TEXT}
+UNITS = ("ms", "us", "ns")
+SIMPLE = {
+    "null": NULL,
+    "bool": BOOL,
+    "int64": INT,
+    "double": DOUBLE,
+    "text": TEXT,
+    "int32": pa.int32(),
+    "float": pa.float32(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "time_ms": pa.time32("ms"),
+    "time_us": pa.time64("us"),
+    **{f"timestamp_{unit}": pa.timestamp(unit, "UTC") for unit in UNITS},
+    **{f"local_timestamp_{unit}": pa.timestamp(unit) for unit in UNITS},
+}
 NAMES = {kind: name for name, kind in SIMPLE.items()}
 EMPTY = pa.struct([])
+WHOLE = frozenset({pa.int32(), INT})
+NUMBERS = WHOLE | {pa.float32(), DOUBLE}
+DECIMAL128_DIGITS = 38
+ITEM = "[]"
+"""The step of a path from a list to its items, or from a map to its values."""
 
 MAX_DEPTH = 16
 MAX_LEAVES = 1_000
@@ -36,20 +59,42 @@ MAX_LEAVES = 1_000
 
 def merge(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """The narrowest type that holds what either holds."""
+    return joined(one, other, _double_or_text)
+
+
+def _double_or_text(path: Path, one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Whole numbers that no double holds become text later: see `columns/cast.py`."""
+    return DOUBLE if {one, other} <= NUMBERS else TEXT
+
+
+Conflict: TypeAlias = Callable[[Path, pa.DataType, pa.DataType], pa.DataType]
+
+
+def joined(one: pa.DataType, other: pa.DataType, conflict: Conflict, path: Path = ()) -> pa.DataType:
+    """The narrowest type that holds what either holds; `conflict` gives it for two types that share no exact one."""
     if one.equals(other) or pa.types.is_null(other):
         return one
     if pa.types.is_null(one):
         return other
-    if {one, other} == {INT, DOUBLE}:
-        return DOUBLE
+    if {one, other} <= NUMBERS and (INT not in {one, other} or {one, other} <= WHOLE):
+        return INT if {one, other} <= WHOLE else DOUBLE
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         fields = {f.name: f.type for f in one}
         for field in other:
-            fields[field.name] = merge(fields.get(field.name, NULL), field.type)
+            known = fields.get(field.name, NULL)
+            fields[field.name] = joined(known, field.type, conflict, (*path, field.name))
         return pa.struct(list(fields.items()))
     if pa.types.is_list(one) and pa.types.is_list(other):
-        return pa.list_(merge(one.value_type, other.value_type))
-    return TEXT
+        return pa.list_(joined(one.value_type, other.value_type, conflict, (*path, ITEM)))
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        return pa.map_(TEXT, joined(one.item_type, other.item_type, conflict, (*path, ITEM)))
+    if pa.types.is_decimal(one) and pa.types.is_decimal(other) and one.scale == other.scale:
+        return decimal(max(one.precision, other.precision), one.scale)
+    return conflict(path, one, other)
+
+
+def decimal(precision: int, scale: int) -> pa.DataType:
+    return (pa.decimal128 if precision <= DECIMAL128_DIGITS else pa.decimal256)(precision, scale)
 
 
 def merge_all(types: Iterable[pa.DataType]) -> pa.DataType:
@@ -80,11 +125,13 @@ def bounded(record: pa.StructType, most: int = MAX_LEAVES) -> pa.StructType:
 def leaves(kind: pa.DataType) -> int:
     if pa.types.is_struct(kind):
         return sum(leaves(field.type) for field in kind) or 1
+    if pa.types.is_map(kind):
+        return 1 + leaves(kind.item_type)
     return leaves(kind.value_type) if pa.types.is_list(kind) else 1
 
 
 def holds_something(kind: pa.DataType) -> bool:
-    """Whether Parquet has a type for it. It has none for null, for `{}` and for lists of these."""
+    """Whether Parquet has a type for it. It has none for null, for `{}` and for lists of these. A map has its keys."""
     if pa.types.is_struct(kind):
         return any(holds_something(field.type) for field in kind)
     return holds_something(kind.value_type) if pa.types.is_list(kind) else not pa.types.is_null(kind)
@@ -94,16 +141,23 @@ def writable(kind: pa.DataType) -> pa.DataType:
     """The type without the fields that hold no value yet: they get a column with their first value."""
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, writable(f.type)) for f in kind if holds_something(f.type)])
+    if pa.types.is_map(kind):
+        return pa.map_(TEXT, writable(kind.item_type) if holds_something(kind.item_type) else TEXT)
     return pa.list_(writable(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def stored(kind: pa.DataType) -> pa.DataType:
     """The columns of a supplied schema: text where a field takes any value."""
+    return with_leaf_types(kind, lambda leaf: TEXT if leaf.equals(JSON) else leaf)
+
+
+def with_leaf_types(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with each type in it that is not nested replaced."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, stored(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, with_leaf_types(field.type, change)) for field in kind])
     if pa.types.is_list(kind):
-        return pa.list_(stored(kind.value_type))
-    return TEXT if kind.equals(JSON) else kind
+        return pa.list_(with_leaf_types(kind.value_type, change))
+    return pa.map_(TEXT, with_leaf_types(kind.item_type, change)) if pa.types.is_map(kind) else change(kind)
 
 
 def to_doc(kind: pa.DataType) -> Any:
@@ -111,15 +165,41 @@ def to_doc(kind: pa.DataType) -> Any:
         return {"struct": {field.name: to_doc(field.type) for field in kind}}
     if pa.types.is_list(kind):
         return {"list": to_doc(kind.value_type)}
+    if pa.types.is_map(kind):
+        return {"map": to_doc(kind.item_type)}
+    if pa.types.is_decimal(kind):
+        return {"decimal": [kind.precision, kind.scale]}
+    if pa.types.is_fixed_size_binary(kind):
+        return {"fixed": kind.byte_width}
     return ANYTHING if kind.equals(JSON) else NAMES[kind]
 
 
+def has_doc(kind: pa.DataType) -> bool:
+    """Whether `to_doc` has a document for the type."""
+    if pa.types.is_struct(kind):
+        return all(has_doc(field.type) for field in kind)
+    if pa.types.is_list(kind):
+        return has_doc(kind.value_type)
+    if pa.types.is_map(kind):
+        return has_doc(kind.item_type)
+    return kind in NAMES or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
+
+
 def from_doc(doc: Any) -> pa.DataType:
-    if isinstance(doc, Mapping):
-        if "list" in doc:
-            return pa.list_(from_doc(doc["list"]))
-        return pa.struct([pa.field(name, from_doc(inner)) for name, inner in doc["struct"].items()])
-    return JSON if doc == ANYTHING else SIMPLE[doc]
+    match doc:
+        case {"struct": fields}:
+            return pa.struct([pa.field(name, from_doc(inner)) for name, inner in fields.items()])
+        case {"list": item}:
+            return pa.list_(from_doc(item))
+        case {"map": value}:
+            return pa.map_(TEXT, from_doc(value))
+        case {"decimal": [precision, scale]}:
+            return decimal(precision, scale)
+        case {"fixed": size}:
+            return pa.binary(size)
+        case str() if doc == ANYTHING or doc in SIMPLE:
+            return JSON if doc == ANYTHING else SIMPLE[doc]
+    raise ValueError(f"{doc!r} is no type of a column that this release has")
 
 
 def to_text(record: pa.StructType) -> str:

@@ -21,7 +21,8 @@ import pyruhvro
 import zstandard
 
 from s3sink_job.base.spill import Spill
-from s3sink_job.formats.avro_schema import AVRO_TIME, SOURCE_NAME, TIME, arrow_type, avro_schema, encodable, replaced
+from s3sink_job.formats.avro_columns import decoded, encodable
+from s3sink_job.formats.avro_schema import SOURCE_NAME, arrow_type, avro_schema, encodable_schema, plain_schema
 from s3sink_job.formats.compression import DEFAULT_LEVELS, ByteSink, xz
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.row_buffer import FixedSchemaObject
@@ -77,7 +78,7 @@ class AvroEncoder:
         self._compress = _compressor(output.codec, output.level)
         self._sync = os.urandom(SYNC_BYTES)
         schema = avro_schema(record)
-        self._serialize = Serializer(record, schema)
+        self._serialize = Serializer(schema)
         self.size = 0
         self._emit(header(schema, CODECS[output.codec], self._sync))
 
@@ -108,18 +109,16 @@ class AvroEncoder:
 class Serializer:
     """Rows as datums: all at once, or one by one where the library fails."""
 
-    def __init__(self, record: pa.StructType, schema: dict[str, Any]) -> None:
-        # The library has no bytes. Avro writes text in the same way, so bytes are declared as text.
-        self._named = encodable(record, pa.binary(), pa.string())
-        self._text = json.dumps(replaced(schema, "bytes", "string"))
-        self._record, self._schema = record, fastavro.parse_schema(schema)
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._text = json.dumps(encodable_schema(schema))
+        self._plain = fastavro.parse_schema(plain_schema(schema))
 
     def __call__(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        taken = encodable(rows, bytes_as=pa.string(), split_fixed=True)
         try:
-            found: list[pa.Array] = pyruhvro.serialize_record_batch(_viewed(rows, self._named), self._text, 1)
+            found: list[pa.Array] = pyruhvro.serialize_record_batch(taken, self._text, 1)
         except BaseException as error:
-            # A panic in Rust is not an `Exception`, and its class cannot be imported.
-            if type(error).__name__ != PANIC:
+            if not _is_panic(error):
                 raise
             return [self._one_by_one(rows)]
         return found
@@ -127,17 +126,17 @@ class Serializer:
     def _one_by_one(self, rows: pa.RecordBatch) -> pa.Array:
         """Times stay numbers: Python has no years beyond 9999."""
         datums = []
-        for row in _viewed(rows, encodable(self._record, TIME, pa.int64())).to_pylist():
+        taken = encodable(rows, bytes_as=pa.binary(), split_fixed=False)
+        for row in taken.to_pylist(maps_as_pydicts="lossy"):
             out = io.BytesIO()
-            fastavro.schemaless_writer(out, self._schema, row)
+            fastavro.schemaless_writer(out, self._plain, row)
             datums.append(out.getvalue())
         return pa.array(datums, pa.binary())
 
 
-def _viewed(rows: pa.RecordBatch, record: pa.StructType) -> pa.RecordBatch:
-    """The same memory under other names and types."""
-    columns = [column.view(field.type) for column, field in zip(rows.columns, record, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(record)))
+def _is_panic(error: BaseException) -> bool:
+    """A panic in Rust is no `Exception`, and its class cannot be imported. In a thread it is a `ValueError`."""
+    return type(error).__name__ == PANIC or (isinstance(error, ValueError) and "panicked" in str(error))
 
 
 def header(schema: dict[str, Any], codec: str, sync: bytes) -> bytes:
@@ -191,14 +190,14 @@ def read_avro(data: bytes) -> pa.Table:
     file = io.BytesIO(data)
     header: Any = fastavro.schemaless_reader(file, HEADER, None)
     schema = json.loads(header["meta"]["avro.schema"])
-    header["meta"]["avro.schema"] = json.dumps(replaced(schema, AVRO_TIME, "long")).encode()
+    header["meta"]["avro.schema"] = json.dumps(plain_schema(schema)).encode()
     plain = io.BytesIO()
     fastavro.schemaless_writer(plain, HEADER, header)
     plain.write(file.read())
     plain.seek(0)
     rows: list[Any] = list(fastavro.reader(plain))
     columns = [
-        pa.array([row[f["name"]] for row in rows], arrow_type(f["type"], raw=True)).view(arrow_type(f["type"]))
+        decoded(pa.array([row[f["name"]] for row in rows], arrow_type(f["type"], plain=True)), arrow_type(f["type"]))
         for f in schema["fields"]
     ]
     return pa.Table.from_arrays(columns, [f.get(SOURCE_NAME, f["name"]) for f in schema["fields"]])

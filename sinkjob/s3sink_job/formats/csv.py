@@ -1,4 +1,4 @@
-"""Output format Csv. All columns are text: structs and lists as JSON, bytes as base64, times by ISO 8601.
+"""Output format Csv. All columns are text: structs, lists and maps as JSON, bytes as base64, times by ISO 8601.
 
 Null is an empty field, and `""` is empty text.
 """
@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 
 from s3sink_job.base.spill import Spill
+from s3sink_job.columns.nested import rows_where
 from s3sink_job.columns.text import text_of
+from s3sink_job.columns.time_text import beyond_years
 from s3sink_job.columns.types import Column, holds_something
 from s3sink_job.decode.bad_records import Fault, faults_at
 from s3sink_job.formats.compression import ByteSink, compressing, decompress
@@ -28,8 +30,6 @@ SAMPLE = 1_000
 QUOTED_EMPTY = '""'
 OWN_MARKS = frozenset("+-.:/=")
 """Characters of numbers, times and base64, beside letters and digits."""
-FIRST_TIME, END_OF_TIME = -62_135_596_800_000, 253_402_300_800_000
-"""Milliseconds: the years 1 to 9999, which have four digits in ISO 8601."""
 BEYOND_TIME = "holds a time beyond the years 1 to 9999, which CSV has no text for"
 SPECIAL_NAME = "has a name that holds the delimiter, a quote or a line break: use csv.quote Minimal"
 SPECIAL_VALUE = "holds the delimiter, a quote or a line break: use csv.quote Minimal"
@@ -110,7 +110,7 @@ class CsvEncoder:
 def unwritable(rows: pa.RecordBatch, options: CsvOptions) -> dict[int, Fault]:
     found: dict[int, Fault] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        for row in _indices(_beyond_time(column)):
+        for row in rows_where(column, _has_year, beyond_years):
             found.setdefault(row, Fault("TimeOutOfRange", f"column {name!r} {BEYOND_TIME}"))
     if options.quote != "None":
         return found
@@ -168,7 +168,7 @@ def _joined(fields: Iterable[Column], delimiter: str) -> Column:
 
 def _may_be_special(kind: pa.DataType, delimiter: str) -> bool:
     """Whether its text may need quotes, or be empty."""
-    plain = pa.types.is_primitive(kind) or pa.types.is_null(kind)
+    plain = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     return not plain or delimiter.isalnum() or delimiter in OWN_MARKS
 
 
@@ -180,11 +180,8 @@ def _special(name: str, delimiter: str) -> bool:
     return bool(re.search(_marks(delimiter), name))
 
 
-def _beyond_time(column: Column) -> Column:
-    if not pa.types.is_timestamp(column.type):
-        return pa.array([], pa.bool_())
-    millis = column.cast(pa.int64())
-    return pc.fill_null(pc.or_(pc.less(millis, FIRST_TIME), pc.greater_equal(millis, END_OF_TIME)), False)
+def _has_year(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def _indices(mask: Column) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,23 +11,27 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from s3sink_job.base.spill import Spill
+from s3sink_job.columns.nested import rows_where, with_items
+from s3sink_job.columns.time_text import not_in_a_day
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import Fault
 from s3sink_job.formats.compression import ByteSink
+from s3sink_job.formats.orc_columns import declared, readable, storable, without_no_time
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.row_buffer import FixedSchemaObject
 from s3sink_job.formats.settings import Output
 from s3sink_job.formats.sink_file import sink_file
 from s3sink_job.shape.settings import RowKind
 
-TIME = pa.timestamp("ms", "UTC")
 CODECS = {"None": "uncompressed", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Deflate": "zlib"}
 ENOUGH = 64 * 2**20
 STRIPE_ROWS = 65_536
 MAGIC = b"ORC"
 FOOTER_BYTES = 1024
-NO_TIME = -1
-MOST_MILLIS = 2**63 // 1_000_000
+MOST_NANOS = 2**63 - 1
+BEYOND = "holds a time beyond the years 1678 to 2261, which many readers of ORC have no nanoseconds for"
+FRACTION = "holds a time before 1970 with a fraction of a second: readers in Java fail on an object with one"
+NO_TIME_OF_DAY = "holds a time that is not within a day"
 ZONES = Path("/usr/share/zoneinfo")
 
 
@@ -45,25 +48,51 @@ class OrcFormat(OutputFormat):
     def read(self, data: bytes, output: Output) -> pa.Table:
         find_time_zones()
         table = orc.ORCFile(pa.BufferReader(data)).read()
-        return table.cast(pa.schema([pa.field(f.name, _in_millis(f.type)) for f in table.schema]))
+        columns = [readable(pa.concat_arrays(c.chunks), f) for c, f in zip(_whole(table), table.schema, strict=True)]
+        return pa.Table.from_arrays(columns, table.schema.names)
 
     def unwritable(self, rows: pa.RecordBatch, output: Output) -> dict[int, Fault]:
-        """Rows with a time that Arrow, and so `verify`, cannot read from ORC."""
-        why = "holds a time beyond the years 1678 to 2261, which many readers of ORC have no nanoseconds for"
-        return {
-            row: Fault("TimeOutOfRange", f"column {name!r} {why}")
-            for name, column in zip(rows.schema.names, rows.columns, strict=True)
-            for times in _times(column)
-            for row in pc.indices_nonzero(
-                pc.or_(pc.less(times, -MOST_MILLIS), pc.greater(times, MOST_MILLIS))
-            ).to_pylist()
-        }
+        """Rows with a time that readers, and for some of them `verify`, cannot read from ORC."""
+        found: dict[int, Fault] = {}
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            times = without_no_time(column, name)
+            for wanted, test, why in CHECKS:
+                for row in rows_where(times, wanted, test):
+                    found.setdefault(row, Fault("TimeOutOfRange", f"column {name!r} {why}"))
+        return found
 
     def comparable(self, rows: pa.Table, output: Output, found: pa.Schema) -> pa.Table:
         if rows.num_columns:
-            columns = [without_no_time(pa.concat_arrays(column.chunks)) for column in rows.combine_chunks().columns]
+            named = zip(_whole(rows), rows.schema.names, strict=True)
+            columns = [without_no_time(pa.concat_arrays(column.chunks), name) for column, name in named]
             rows = pa.Table.from_arrays(columns, schema=rows.schema)
         return super().comparable(rows, output, found)
+
+
+def _whole(table: pa.Table) -> list[pa.ChunkedArray]:
+    """Each column with a chunk, even without rows."""
+    return [c if c.num_chunks else pa.chunked_array([pa.nulls(0, c.type)]) for c in table.columns]
+
+
+def _beyond_nanos(times: Column) -> Column:
+    most = MOST_NANOS // NANOS[times.type.unit]
+    raw = times.cast(pa.int64())
+    return pc.fill_null(pc.or_(pc.less(raw, -most), pc.greater(raw, most)), False)
+
+
+def _fraction_before_1970(times: Column) -> Column:
+    """Arrow writes a negative fraction of a second for these."""
+    raw, second = times.cast(pa.int64()), 1_000_000_000 // NANOS[times.type.unit]
+    whole = pc.equal(pc.multiply(pc.divide(raw, second), second), raw)
+    return pc.fill_null(pc.and_(pc.less(raw, 0), pc.invert(whole)), False)
+
+
+NANOS = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+CHECKS = (
+    (pa.types.is_timestamp, _beyond_nanos, BEYOND),
+    (pa.types.is_timestamp, _fraction_before_1970, FRACTION),
+    (pa.types.is_time, not_in_a_day, NO_TIME_OF_DAY),
+)
 
 
 class OrcEncoder:
@@ -87,8 +116,9 @@ class OrcEncoder:
     def write(self, rows: pa.Table) -> None:
         for batch in rows.combine_chunks().to_batches(max_chunksize=STRIPE_ROWS):
             # A copy of each column: for a slice of a column Arrow's writer reads its children from the column's start.
-            whole = [masked(without_time_zone(pa.concat_arrays([column]))) for column in batch.columns]
-            self._writer.write(pa.Table.from_arrays(whole, batch.schema.names))
+            named = zip(batch.columns, batch.schema.names, strict=True)
+            whole = [masked(storable(without_no_time(pa.concat_arrays([c]), name))) for c, name in named]
+            self._writer.write(pa.Table.from_arrays(whole, schema=pa.schema([declared(f) for f in batch.schema])))
             self._send()
 
     def settle(self) -> None:
@@ -104,56 +134,13 @@ class OrcEncoder:
             self._sent += len(data)
 
 
-def without_time_zone(column: Column) -> Column:
-    """Times in UTC, by ORC's type without a time zone: Spark cannot read the other one."""
-    return _with_times(column, lambda times: times.cast(pa.int64()).cast(pa.timestamp("ms")))
-
-
-def without_no_time(column: Column) -> Column:
-    """Null in place of Kafka's -1 ms, the time of a record without one: readers of ORC fail on it."""
-    return _with_times(column, lambda times: times)
-
-
-def _with_times(column: Column, change: Callable[[Column], Column]) -> Column:
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        none = pc.equal(column.cast(pa.int64()), NO_TIME)
-        return change(pc.if_else(none, pa.scalar(None, kind), column))
-    if not pa.types.is_struct(kind) or not any(pa.types.is_timestamp(field.type) for field in kind):
-        return column
-    children = [_with_times(child, change) for child in column.flatten()]
-    fields = [pa.field(field.name, child.type) for field, child in zip(kind, children, strict=True)]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=column.is_null())
-
-
-def _times(column: Column) -> Iterator[Column]:
-    """The times in a column, in milliseconds, also in fields of structs."""
-    if pa.types.is_timestamp(column.type):
-        yield column.cast(pa.int64())
-    elif pa.types.is_struct(column.type):
-        for child in column.flatten():
-            yield from _times(child)
-
-
-def _in_millis(kind: pa.DataType) -> pa.DataType:
-    """Arrow's reader gives nanoseconds, whatever was written."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _in_millis(f.type)) for f in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_in_millis(kind.value_type))
-    return TIME if pa.types.is_timestamp(kind) else kind
-
-
 def masked(column: Column) -> Column:
     """Null wherever a struct around it is null: Arrow's writer would move children of a null struct to the next row."""
     kind = column.type
     if pa.types.is_struct(kind):
         children = [masked(child) for child in column.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null())
-    if pa.types.is_list(kind):
-        column = pa.concat_arrays([column])  # a copy without an offset
-        return pa.ListArray.from_arrays(column.offsets, masked(column.values), type=kind, mask=column.is_null())
-    return column
+    return with_items(column, masked) if pa.types.is_list(kind) or pa.types.is_map(kind) else column
 
 
 class _Gathered:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from s3sink_api.formats import FORMATS, FormatType
 from s3sink_job.base.spill import Spill
-from s3sink_job.columns.types import NULL, Path
+from s3sink_job.columns.nested import column_items
+from s3sink_job.columns.types import NULL, TEXT, Path
 from s3sink_job.decode.bad_records import Fault
 from s3sink_job.formats.compression import CODEC_EXTENSIONS, CONTENT_ENCODINGS, ByteSink
 from s3sink_job.formats.row_buffer import common_record, exactly
@@ -116,4 +117,6 @@ def _used_type(column: pa.Array) -> pa.DataType:
     if pa.types.is_struct(column.type):
         children = zip(column.type.names, column.flatten(), strict=True)
         return pa.struct([(name, _used_type(child)) for name, child in children])
+    if pa.types.is_map(column.type):
+        return pa.map_(TEXT, _used_type(column_items(column)[0]))
     return pa.list_(_used_type(column.flatten())) if pa.types.is_list(column.type) else column.type

@@ -42,6 +42,10 @@ def _leaves(field: pa.Field, column: pa.ChunkedArray | pa.Array, above: str = ""
             yield from _leaves(inner, child, f"{path}.")
     elif pa.types.is_list(field.type):
         yield from _leaves(field.type.value_field.with_name("element"), values.flatten(), f"{path}.list.")
+    elif pa.types.is_map(field.type):
+        entries = pa.concat_arrays([values])  # a copy without an offset
+        yield from _leaves(field.type.key_field.with_name("key"), entries.keys, f"{path}.key_value.")
+        yield from _leaves(field.type.item_field.with_name("value"), entries.items, f"{path}.key_value.")
     else:
         yield path, values.drop_null()
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_api.spec import MORE
-from s3sink_job.columns.types import NAMES, TEXT, Column, holds_something
+from s3sink_job.columns.types import TEXT, Column, has_doc, holds_something
 from s3sink_job.decode.bad_records import Fault, Stage
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.shape.lines import clash
@@ -108,18 +108,12 @@ class ColumnShaper:
 
 
 def value_columns(schema: pa.Schema, shape: Shape) -> pa.StructType | None:
-    """The columns of values in an object that spreads them; None if they are not of inferred types."""
+    """The columns of values in an object that spreads them; None if one has a type that no schema holds."""
     if shape.envelope:
         values = list(schema.field(VALUE).type) if VALUE in schema.names else []
     else:
         values = [field for field in schema if field.name not in OWN_FIELDS.get(shape.meta, ())]
-    return pa.struct(values) if all(_inferred(field.type) for field in values) else None
-
-
-def _inferred(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return all(_inferred(field.type) for field in kind)
-    return _inferred(kind.value_type) if pa.types.is_list(kind) else kind in NAMES
+    return pa.struct(values) if all(has_doc(field.type) for field in values) else None
 
 
 def _batch(columns: Mapping[str, Column]) -> pa.RecordBatch:
