@@ -77,7 +77,7 @@ def formats_where(holds: Callable[[FormatTraits], bool]) -> tuple[FormatType, ..
     return tuple(kind for kind, traits in FORMATS.items() if holds(traits))
 
 
-InputFormat = Literal["String", "Bytes", "Json", "Avro", "Protobuf", "JsonSchema"]
+InputFormat = Literal["String", "Bytes", "Json", "ConnectJson", "Avro", "Protobuf", "JsonSchema"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,8 @@ class InputTraits:
     """The language of `schema`; empty where none may be set."""
     needs_schema: bool = False
     """Whether one must be set, in either of these ways."""
+    typed: bool = False
+    """Whether records bring the types of their fields along: nothing is inferred, and no column becomes text."""
     built: bool = True
 
 
@@ -100,9 +102,10 @@ INPUT_FORMATS: Mapping[InputFormat, InputTraits] = MappingProxyType(
         "String": InputTraits(fields=False),
         "Bytes": InputTraits(fields=False),
         "Json": InputTraits(fields=True, inline_schema="JSON Schema"),
-        "Avro": InputTraits(fields=True, registry=True, inline_schema="Avro", needs_schema=True, built=False),
-        "Protobuf": InputTraits(fields=True, registry=True, needs_schema=True, built=False),
-        "JsonSchema": InputTraits(fields=True, registry=True, needs_schema=True, built=False),
+        "ConnectJson": InputTraits(fields=True, typed=True),
+        "Avro": InputTraits(fields=True, registry=True, inline_schema="Avro", needs_schema=True, typed=True),
+        "Protobuf": InputTraits(fields=True, registry=True, needs_schema=True, typed=True, built=False),
+        "JsonSchema": InputTraits(fields=True, registry=True, needs_schema=True, typed=True, built=False),
     }
 )
 

@@ -54,9 +54,11 @@ spec:
     value:
       format: Avro
       schemaRegistry:
+        type: Confluent
         url: https://registry
         credentialsFrom: {secretRef: {name: registry}}
         caFrom: {secretRef: {name: ca}}
+        certFrom: {secretRef: {name: client}}
   destination:
     bucket: lake
     prefix: raw
@@ -100,6 +102,16 @@ spec:
   transform: {select: ["*", "upper(country) AS cc"], where: "amount > 0"}
   routes:
     - topics: [payments]
+      source:
+        key: {format: Avro, schema: '"long"'}
+        value:
+          format: Avro
+          schemaRegistry:
+            type: Confluent
+            url: https://other
+            credentialsFrom: {secretRef: {name: other}}
+            caFrom: {secretRef: {name: ca}}
+            certFrom: {secretRef: {name: client}}
       destination: {bucket: vault, prefix: pay}
       layout: {partitionBy: [{type: Topic}], hiveStyle: false, onMissingValue: Fail, objectName: Offset,
                padding: {offset: 3, partition: 2}, suffix: x, extension: y}

@@ -1,4 +1,4 @@
-"""A JSON Schema in the manifest: the columns it asks for, and what keeps it from being columns."""
+"""A schema in the manifest: the columns that a JSON Schema asks for, and mistakes in it or in an Avro schema."""
 
 from __future__ import annotations
 
@@ -56,3 +56,55 @@ def test_fields_without_a_column_have_a_place_unless_they_are_forbidden() -> Non
 def test_what_is_no_schema_of_a_row_is_refused_with_the_place(text: str, words: str) -> None:
     document = put(put(minimal(), "spec.format", {"type": "Parquet"}), "spec.source.value.schema", text)
     assert words in errors_of(document)["spec.source.value.schema"]
+
+
+FIELD = {"name": "a", "type": "int"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "long",
+        {"type": "long", "logicalType": "timestamp-millis"},
+        ["null", {"type": "array", "items": "string"}, {"type": "map", "values": ["null", "bytes"]}],
+        {"type": "record", "name": "R", "fields": []},
+        {"type": "record", "name": "R", "namespace": "a.b", "fields": [{"name": "next", "type": ["null", "R"]}]},
+        {"type": "record", "name": "a.R", "fields": [{"name": "next", "type": ["null", "a.R", {"type": "int"}]}]},
+        [{"type": "enum", "name": "E", "symbols": ["X"]}, {"type": "fixed", "name": "F", "size": 4}, "int"],
+        {"type": {"type": "record", "name": "R", "fields": [FIELD]}},
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [{"name": "a", "type": {"type": "fixed", "name": "F", "size": 1}}, {"name": "b", "type": "F"}],
+        },
+    ],
+)
+def test_an_avro_schema_is_taken(schema: Any) -> None:
+    assert errors_of(put(minimal(), "spec.source.value", {"format": "Avro", "schema": json.dumps(schema)})) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "$ is too deeply nested"),
+        ("5", "$ must be an Avro schema"),
+        ("{}", "$ must be an Avro schema"),
+        ("[]", "$ is a union without a type"),
+        ('"strin"', "$ names the type 'strin'"),
+        ('["null", {"type": "text"}]', "$[1].type names the type 'text'"),
+        ('{"type": "array"}', "$.items must be an Avro schema"),
+        ('{"type": "map", "values": "x"}', "$.values names the type 'x'"),
+        ('{"type": "record", "fields": []}', "$.name must be the name of the type"),
+        ('{"type": "record", "name": "R"}', "$.fields must be a list"),
+        ('{"type": "record", "name": "R", "fields": ["a"]}', "$.fields[0] must be a field with a name and a type"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "a"}]}', "$.fields[0].type must be an Avro schema"),
+        (json.dumps({"type": "record", "name": "R", "fields": [FIELD, FIELD]}), "$.fields[1] is a second field 'a'"),
+        ('{"type": "enum", "name": "E", "symbols": [1]}', "$.symbols must be a list of names"),
+        ('{"type": "fixed", "name": "F", "size": "4"}', "$.size must be a number"),
+        ('[{"type": "fixed", "name": "F", "size": 4}, {"type": "enum", "name": "F", "symbols": []}]', "a second time"),
+    ],
+)
+def test_what_is_no_avro_schema_is_refused_with_the_place(text: str, words: str) -> None:
+    errors = errors_of(put(minimal(), "spec.source.value", {"format": "Avro", "schema": text}))
+    assert words in errors["spec.source.value.schema"]

@@ -290,19 +290,19 @@ REFUSED = [
         "spec",
         SPEC | {"source": TEXT, "layout": {"partitionBy": [{"type": "Field", "path": ["a", "b"]}]}},
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.value.format is String; use Json, got a.b",
+        "needs fields, and source.value.format is String; use Json, ConnectJson or Avro, got a.b",
     ),
     (
         "spec",
         SPEC | {"source": TEXT, "layout": {"partitionBy": [YEARS | {"source": "Field", "path": ["at"]}]}},
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.value.format is String; use Json, got at",
+        "needs fields, and source.value.format is String; use Json, ConnectJson or Avro, got at",
     ),
     (
         "spec.layout.partitionBy",
         [{"type": "Key", "path": ["id"]}],
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.key.format is String; use Json, got id",
+        "needs fields, and source.key.format is String; use Json, ConnectJson or Avro, got id",
     ),
     (
         "spec",
@@ -512,7 +512,7 @@ REFUSED = [
         "spec.routes",
         routed(layout={"partitionBy": [{"type": "Key", "path": ["id"]}]}),
         "spec.routes[0].layout.partitionBy[0].path",
-        "needs fields, and source.key.format is String; use Json, got id",
+        "needs fields, and source.key.format is String; use Json, ConnectJson or Avro, got id",
     ),
     (
         "spec.routes",

@@ -31,7 +31,11 @@ from s3sink_api.spec import (
     RouteParquet,
     RouteSchemaEvolution,
     SchemaEvolution,
+    SchemaRegistry,
+    SecretRef,
+    SecretSource,
     Spec,
+    Value,
     parse,
 )
 from tests.api.documents import Document, documents, full, minimal, put
@@ -92,6 +96,26 @@ def test_a_route_has_no_routes_of_its_own() -> None:
 def test_a_route_changes_what_it_says_and_nothing_else(parts: Any, section: str, changed: dict[str, Any]) -> None:
     spec = sink()
     assert own(**parts) == replace(spec, **{section: replace(getattr(spec, section), **changed)})
+
+
+def test_a_route_decodes_its_topics_with_its_own_registry() -> None:
+    registry = {"url": "https://other", "credentialsFrom": {"secretRef": {"name": "other"}}}
+    source = own(source={"value": {"format": "Avro", "schemaRegistry": registry}}).source
+    assert (source.key, source.topics) == (sink().source.key, sink().source.topics)
+    assert source.value == Value(
+        format="Avro",
+        schema_registry=SchemaRegistry(
+            url="https://other", credentials_from=SecretSource(secret_ref=SecretRef(name="other"))
+        ),
+    )
+
+
+def test_a_registry_is_not_inherited_by_a_route_with_another_format() -> None:
+    avro = {"format": "Avro", "schemaRegistry": {"url": "https://registry"}}
+    spec = SINK | {"source": SINK["source"] | {"value": avro}}  # type: ignore[operator]
+    route = {"topics": ["payments"], "source": {"value": {"format": "String"}}}
+    parsed = parse(put(minimal(), "spec", spec | {"routes": [route]})).spec
+    assert parsed.for_route(parsed.routes[0]).source.value == Value(format="String")
 
 
 def test_padding_is_inherited_by_each_of_its_fields() -> None:

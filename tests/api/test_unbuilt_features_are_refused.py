@@ -10,15 +10,15 @@ from s3sink_api.spec import CODECS, NOT_BUILT, parse
 from tests.api.documents import Document, drop, errors_of, everything_built, full, minimal, put
 
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
+AVRO = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+PARTS = ("spec.source.key", "spec.source.value")
 COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Csv or Orc"
 # What a person would write to use the feature of each row.
 WANTED = {
     "spec.mode": "FullRefresh",
-    "spec.source.key.format": "Avro",
-    "spec.source.key.schemaRegistry": {"url": "http://r"},
-    "spec.source.key.schema": "{}",
+    "spec.source.key.format": "JsonSchema",
+    "spec.source.key.schema": SCHEMA,
     "spec.source.value.format": "Protobuf",
-    "spec.source.value.schemaRegistry": {"url": "http://r"},
     "spec.source.value.schema": SCHEMA,
     "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
     "spec.destination.encryption.type": "CustomerKey",
@@ -33,11 +33,9 @@ WANTED = {
 # What has to stand beside it for the manifest to be valid otherwise.
 BESIDE = {
     "spec.mode": {"spec.run": "Once"},
-    "spec.source.key.format": {"spec.source.key.schema": "{}"},
-    "spec.source.key.schemaRegistry": {"spec.source.key.format": "Avro"},
-    "spec.source.key.schema": {"spec.source.key.format": "Avro"},
+    "spec.source.key.format": {"spec.source.key.schemaRegistry": {"url": "http://r"}},
+    "spec.source.key.schema": {"spec.source.key.format": "Json"},
     "spec.source.value.format": {"spec.source.value.schemaRegistry": {"url": "http://r"}},
-    "spec.source.value.schemaRegistry": {"spec.source.value.format": "Avro"},
     "spec.destination.encryption.type": {"spec.destination.encryption.secretRef": {"name": "k"}},
     "spec.layout.onMissingValue": {"spec.errors.deadLetter": {"topic": "dlq"}},
     "spec.errors.records": {"spec.errors.deadLetter": {"topic": "dlq"}},
@@ -105,6 +103,30 @@ def test_a_supplied_schema_is_for_routes_with_columns(kind):
     assert errors_of(document) == ({} if kind in COLUMNS else {"spec.routes[0].format.type": said})
 
 
+@pytest.mark.parametrize("kind", sorted(CODECS))
+@pytest.mark.parametrize("part", PARTS)
+def test_an_inline_avro_schema_is_for_every_format(part, kind):
+    document = put(put(minimal(), "spec.format.type", kind), part, {"format": "Avro", "schema": AVRO})
+    assert errors_of(document) == {}
+    assert errors_of(put(document, "spec.routes", [{"topics": ["orders"], "format": {"type": "Text"}}])) == {}
+
+
+def test_a_supplied_schema_is_not_inherited_by_a_route_that_decodes_otherwise():
+    document = put(put(minimal(), "spec.format.type", "Parquet"), "spec.source.value.schema", SCHEMA)
+    route = {"topics": ["orders"], "format": {"type": "Text"}, "source": {"value": {"format": "String"}}}
+    assert errors_of(put(document, "spec.routes", [route])) == {}
+
+
+def test_what_is_not_built_is_refused_within_the_source_of_a_route():
+    route = {"topics": ["orders"], "source": {"value": {"format": "Json", "schema": SCHEMA}, "key": {"format": "Json"}}}
+    path = "spec.routes[0].source.value.schema"
+    said = f"not built yet; use it with {THESE}, or leave it out"
+    assert errors_of(put(minimal(), "spec.routes", [route])) == {path: said}
+    assert errors_of(put(minimal(), "spec.routes", [route | {"format": {"type": "Parquet"}}])) == {}
+    route["source"]["key"] |= {"schema": SCHEMA}
+    assert "spec.routes[0].source.key.schema" in errors_of(put(minimal(), "spec.routes", [route]))
+
+
 @pytest.mark.parametrize("row", NOT_BUILT, ids=lambda row: row.path)
 def test_writing_the_default_out_is_no_mistake(row):
     document = minimal()
@@ -112,7 +134,9 @@ def test_writing_the_default_out_is_no_mistake(row):
         document = put(document, row.path, value)
         if row.path == "spec.destination.encryption.type" and value == "KMS":
             document = put(document, "spec.destination.encryption.keyId", "k")
-        assert errors_of(document) == {}
+        part = row.path.removesuffix(".format")
+        beside = {"schema": AVRO} if value == "Avro" else {}
+        assert errors_of(put(document, part, {"format": value, **beside}) if part in PARTS else document) == {}
 
 
 def test_no_row_names_a_field_that_the_resource_lacks():
@@ -156,6 +180,10 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.source.isolation", "ReadUncommitted"),
         ("spec.source.publishOffsetsTo", "orders-s3"),
         ("spec.source.value.format", "Bytes"),
+        ("spec.source.value.format", "ConnectJson"),
+        ("spec.source.value", {"format": "Avro", "schemaRegistry": {"url": "https://r/apis/ccompat/v7"}}),
+        ("spec.source.key", {"format": "Avro", "schema": AVRO}),
+        ("spec.routes", [{"topics": ["orders"], "source": {"key": {"format": "ConnectJson"}}}]),
         ("spec.source.propertiesFrom", [{"secretRef": {"name": "a"}}]),
         ("spec.destination.encryption", {"type": "KMS", "keyId": "k"}),
         ("spec.destination.caFrom", {"secretRef": {"name": "ca"}}),

@@ -87,6 +87,7 @@ SCHEDULES += [
 NAMES = [*("a", "A", "a.b", "a-b", "-a", "a-", "a..b", "ä", "a" * 63, "a" * 64, "a" * 253, "a" * 254)]
 REGEXES = [*("a.*", "(", "[a", "a{2", "\\p{Lu}+", "(?<x>a)", "a++", "*")]
 SCHEMAS = ["", "{", "[]", "{}", '{"type": "object"}', '{"type": "object", "properties": {"a": {"type": "integer"}}}']
+SCHEMAS += ['"long"', '{"type": "record", "name": "R", "fields": []}', '{"type": "record", "fields": []}']
 SCHEMAS += ['{"type": "object", "properties": {"_more": {"type": "string"}}}']
 PROPERTIES: list[Any] = [{key: "x"} for key in (*CLASS_NAMES, *OWNED, *SECRETS, *ORDINARY)]
 PROPERTIES += [
@@ -321,8 +322,17 @@ ROUTES: list[Any] = [
     [{"topics": ["a"], "flush": {"interval": "5"}}],
     [{"topics": ["a"], "spark": {}}],
 ]
-DECODINGS: list[Any] = [{"format": kind} for kind in ("String", "Json", "Avro", "Protobuf", "JsonSchema", "json")]
+DECODINGS: list[Any] = [
+    {"format": kind} for kind in ("String", "Json", "ConnectJson", "Avro", "Protobuf", "JsonSchema", "json")
+]
 DECODINGS += [{"format": kind, "schema": text} for kind in ("String", "Json", "Avro", "Protobuf") for text in SCHEMAS]
+DECODINGS += [{"format": "ConnectJson", **more} for more in ({"schema": "{}"}, {"schemaRegistry": {"url": "http://r"}})]
+DECODINGS += [{"format": "Avro", "schemaRegistry": {"url": "http://r", "type": kind}} for kind in ("Confluent", "Glue")]
+DECODINGS += [
+    {"format": "Avro", "schemaRegistry": {"url": "http://r", name: {"secretRef": {"name": secret}}}}
+    for name in ("credentialsFrom", "caFrom", "certFrom", "keyFrom")
+    for secret in ("client", "Client")
+]
 DECODINGS += [
     {"format": kind, "schemaRegistry": {"url": "http://r"}} for kind in ("String", "Json", "Avro", "Protobuf")
 ]
@@ -333,6 +343,8 @@ DECODINGS += [
     {"format": "Avro", "schema": "x" * 262_144},
     {"format": "Avro", "schemaRegistry": {}},
 ]
+ROUTES += [[{"topics": ["a"], "source": {"value": decoding}}] for decoding in DECODINGS]
+ROUTES += [[{"topics": ["a"], "source": source}] for source in ({}, {"key": {}}, {"topics": ["a"]})]
 DEAD_LETTERS: list[Any] = [{}, {"topic": "a", "prefix": "b"}, {"topic": "a", "replicationFactor": 0}, {"headers": True}]
 DEAD_LETTERS += [{"prefix": "b", "replicationFactor": 3}, {"topic": "a", "replicationFactor": 32767}]
 DEAD_LETTERS += [{"prefix": prefix} for prefix in PREFIXES] + [{"topic": topic} for topic in TOPICS]

@@ -265,6 +265,8 @@ def test_the_fullest_manifest_holds_every_field_but_those_that_exclude_each_othe
         "spec.routes[].layout.partitionBy[].path",
         "spec.routes[].layout.partitionBy[].source",
         "spec.routes[].layout.partitionBy[].timezone",
+        "spec.routes[].source.key.schemaRegistry",
+        "spec.routes[].source.value.schema",
         "spec.routes[].topicPattern",
         "spec.source.key.schema",
         "spec.source.key.schemaRegistry",

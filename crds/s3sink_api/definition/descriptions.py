@@ -17,7 +17,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "delivery": "The guarantee to require. ExactlyOnce fails on a store without conditional writes.",
         "nullValues": "What to do with tombstones, records without a value.",
         "transform": "Spark SQL projections and filters on the decoded value.",
-        "routes": "Topics with a destination, layout, format or flush of their own. The rest is inherited.",
+        "routes": "Topics with a decoding, destination, layout, format or flush of their own. The rest is inherited.",
         "errors": "What to do with records that cannot be written, and how to retry.",
         "spark": "The pods that the job runs in.",
     },
@@ -51,13 +51,15 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "TopicOffset": {"topic": "The topic.", "partition": "The partition.", "offset": "The first offset to write."},
     "Decoding": {
         "format": "The serialization. Avro, Protobuf and JsonSchema use the wire format of the schema registry.",
-        "schemaRegistry": "The registry that holds the schemas.",
+        "schemaRegistry": "The registry that holds the schemas. Records begin with the id of theirs.",
         "schema": "An inline schema. Without one, columns of Json are inferred and widened.",
     },
     "SchemaRegistry": {
+        "type": "Confluent: its REST interface, which Karapace and Apicurio (below /apis/ccompat/v7) have, too.",
         "url": "The registry's address.",
-        "credentialsFrom": "The Secret with its credentials.",
+        "credentialsFrom": "The Secret with username and password, or with token.",
         "caFrom": "The Secret with the CA of its certificate, under ca.crt.",
+        "certFrom": "The Secret with the sink's own certificate and key for the registry, under tls.crt and tls.key.",
     },
     "SecretSource": {"secretRef": "A Secret of the sink's own namespace."},
     "SecretRef": {"name": "The Secret's name."},
@@ -148,6 +150,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     "Route": {
         "topics": "The topics of the route, which no other route may name. Set this or topicPattern.",
         "topicPattern": "A Java regular expression for whole topic names. A topic that matches two routes is not read.",
+        "source": "How their keys and values are decoded.",
         "destination": "Where their objects are stored.",
         "layout": "The folders and names of their objects.",
         "format": "What is inside their objects.",
@@ -159,7 +162,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "deadLetter": "Where bad records are written, with their error.",
         "logRecords": "Whether the content of bad records is logged.",
         "retries": "Retries of a whole flush. Afterwards the sink is Degraded and keeps trying.",
-        "requestRetries": "Retries of a single S3 request.",
+        "requestRetries": "Retries of a single request, to S3 or to a schema registry.",
     },
     "DeadLetter": {
         "prefix": "A folder of the bucket.",

@@ -46,7 +46,7 @@ NOT_IN_CEL: tuple[NotInCel, ...] = (
         "Looking up 16,000 topics of routes in 5,000 topics costs 100 times what the API server allows a rule.",
     ),
     NotInCel(
-        r"spec\.source\.(key|value)\.schema",
+        r"spec\.(routes\[[0-9]+\]\.)?source\.(key|value)\.schema",
         r"(is not JSON|must be a JSON Schema|has no properties|has a property|\$).*",
         "The text is a JSON document, and CEL cannot parse JSON.",
     ),

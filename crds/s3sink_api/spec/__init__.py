@@ -64,6 +64,7 @@ from s3sink_api.spec.sink import (
     WriteMode,
 )
 from s3sink_api.spec.source import (
+    Decoding,
     FromEarliest,
     FromLatest,
     FromOffsets,
@@ -71,6 +72,7 @@ from s3sink_api.spec.source import (
     Isolation,
     Key,
     OnDataLoss,
+    RouteSource,
     SchemaRegistry,
     Source,
     StartingOffsets,
@@ -104,6 +106,7 @@ __all__ = [
     "Csv",
     "CustomerKey",
     "DeadLetter",
+    "Decoding",
     "Delivery",
     "DesiredState",
     "Destination",
@@ -151,6 +154,7 @@ __all__ = [
     "RoutePadding",
     "RouteParquet",
     "RouteSchemaEvolution",
+    "RouteSource",
     "RunMode",
     "S3Sink",
     "SchemaEvolution",

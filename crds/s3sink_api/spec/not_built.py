@@ -11,9 +11,10 @@ from typing import Any
 
 from s3sink_api.formats import DEFAULT_FORMAT, formats_where, inputs_where
 from s3sink_api.spec.field_errors import FieldError, alternatives
+from s3sink_api.spec.source import Key, Value
 
 _ABSENT = object()
-INLINE_SCHEMA = "source.value.schema"
+_DEFAULT_INPUTS = {"source.key": Key().format, "source.value": Value().format}
 
 
 @dataclass(frozen=True)
@@ -24,22 +25,35 @@ class NotBuilt:
     instead: str
     built: tuple[Any, ...] = ()
     but_for: tuple[str, ...] = ()
+    only_with: tuple[str, ...] = ()
+    """Input formats. If set, the field is built for all others."""
+
+    @property
+    def field(self) -> str:
+        return self.path.removeprefix("spec.")
 
 
 _OMIT = "leave it out"
 _COLUMNS = formats_where(lambda traits: traits.rows == "Columns")
 _WITH_COLUMNS = alternatives(_COLUMNS)
 _INPUTS = inputs_where(lambda traits: traits.built)
+_BY_JSON_SCHEMA = inputs_where(lambda traits: traits.inline_schema == "JSON Schema")
 _INPUT = f"use {alternatives(_INPUTS)}"
+
+_SCHEMA = NotBuilt(
+    "spec.source.value.schema",
+    f"use it with {_WITH_COLUMNS}, or leave it out",
+    ("",),
+    but_for=_COLUMNS,
+    only_with=_BY_JSON_SCHEMA,
+)
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.mode", "use Append", ("Append",)),
     NotBuilt("spec.source.key.format", _INPUT, _INPUTS),
-    NotBuilt("spec.source.key.schemaRegistry", _OMIT),
-    NotBuilt("spec.source.key.schema", _OMIT, ("",)),
+    NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_BY_JSON_SCHEMA),
     NotBuilt("spec.source.value.format", _INPUT, _INPUTS),
-    NotBuilt("spec.source.value.schemaRegistry", _OMIT),
-    NotBuilt("spec.source.value.schema", f"use it with {_WITH_COLUMNS}, or leave it out", ("",), but_for=_COLUMNS),
+    _SCHEMA,
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
     NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
     NotBuilt("spec.layout.onMissingValue", "use Default or Fail", ("Default", "Fail")),
@@ -54,27 +68,36 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
 
 def not_built(document: Mapping[str, Any]) -> Iterator[FieldError]:
     """An error for every field of the document that is not built yet."""
-    kind = _value_at(document, "spec.format.type")
+    spec = _value_at(document, "spec")
+    kind = _value_at(spec, "format.type")
     for row in NOT_BUILT:
-        yield from _refused(row, row.path, _value_at(document, row.path), _kind(kind))
-    routes = _value_at(document, "spec.routes")
+        if _refuses(row, spec, _kind(kind)):
+            yield _error(row, row.path, spec)
+    routes = _value_at(spec, "routes")
     for index, route in enumerate(routes if isinstance(routes, list) else ()):
         own = _value_at(route, "format.type")
         for row in NOT_BUILT:
-            path = row.path.removeprefix("spec.")
-            yield from _refused(row, f"spec.routes[{index}].{path}", _value_at(route, path), _kind(kind, own))
-            if (
-                path == INLINE_SCHEMA
-                and own is not _ABSENT
-                and any(_refused(row, "", _value_at(document, row.path), str(own)))
-            ):
-                message = f"{own} with {INLINE_SCHEMA} is not built yet; use {_WITH_COLUMNS}"
-                yield FieldError(f"spec.routes[{index}].format.type", message)
+            if _refuses(row, route, _kind(kind, own)):
+                yield _error(row, f"spec.routes[{index}].{row.field}", route)
+        if own is not _ABSENT and _value_at(route, "source.value") is _ABSENT and _refuses(_SCHEMA, spec, str(own)):
+            message = f"{own} with {_SCHEMA.field} is not built yet; use {_WITH_COLUMNS}"
+            yield FieldError(f"spec.routes[{index}].format.type", message)
 
 
-def _refused(row: NotBuilt, path: str, value: Any, kind: str) -> Iterator[FieldError]:
-    if value is not _ABSENT and value not in row.built and kind not in row.but_for:
-        yield FieldError(path, f"{_named(row, value)}not built yet; {row.instead}")
+def _refuses(row: NotBuilt, sections: Any, kind: str) -> bool:
+    """`sections` are those of the spec or of a route, `kind` is the output format."""
+    value = _value_at(sections, row.field)
+    if value is _ABSENT or value in row.built or kind in row.but_for:
+        return False
+    if not row.only_with:
+        return True
+    part = row.field.removesuffix(".schema")
+    given = _value_at(sections, f"{part}.format")
+    return (_DEFAULT_INPUTS[part] if given is _ABSENT else given) in row.only_with
+
+
+def _error(row: NotBuilt, path: str, sections: Any) -> FieldError:
+    return FieldError(path, f"{_named(row, _value_at(sections, row.field))}not built yet; {row.instead}")
 
 
 def _kind(*kinds: Any) -> str:

@@ -16,7 +16,7 @@ from s3sink_api.spec.flush import Flush
 from s3sink_api.spec.format import OPTION_SECTIONS, Columns, Csv, Envelope, Format, Parquet, SchemaEvolution
 from s3sink_api.spec.layout import Layout, Padding
 from s3sink_api.spec.pydantic_config import CONFIG
-from s3sink_api.spec.source import TOPICS_OR_PATTERN_CEL, Source, Topics, topics_or_pattern
+from s3sink_api.spec.source import TOPICS_OR_PATTERN_CEL, RouteSource, Source, Topics, topics_or_pattern
 from s3sink_api.spec.text_types import Regex
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ class Sections(TypedDict, total=False):
 class Route:
     topic_pattern: Regex | None = None
     topics: Annotated[Topics, Field(max_length=250, validate_default=True)] = ()
+    source: RouteSource | None = None
     destination: Override[Destination] | None = None
     layout: Override[Layout] | None = None
     format: Override[Format] | None = None
@@ -125,7 +126,7 @@ class Route:
         The path of a Refusal begins at the route.
         """
         merged: dict[str, Any] = {}
-        for name in ("destination", "layout", "format", "flush"):
+        for name in ("source", "destination", "layout", "format", "flush"):
             base, own = sections.get(name), getattr(self, name)
             if isinstance(base, Format) and own is not None:
                 base = _without_options(base, own.type)

@@ -70,7 +70,9 @@ class Spec:
 
     def for_route(self, route: Route) -> Spec:
         """The spec as it is for the topics of a route."""
-        sections = Sections(destination=self.destination, layout=self.layout, format=self.format, flush=self.flush)
+        sections = Sections(
+            source=self.source, destination=self.destination, layout=self.layout, format=self.format, flush=self.flush
+        )
         return replace(self, **route.over(sections), routes=())
 
     @field_validator(*_CHECKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from s3sink_api.cel import Rule, forbidden, is_in, is_not_in, required
 from s3sink_api.formats import INPUT_FORMATS, InputFormat, inputs_where
+from s3sink_api.spec.avro_schema_check import NotAvro, check_avro_schema
 from s3sink_api.spec.checked_types import in_schema
 from s3sink_api.spec.field_errors import Refusal, alternatives
 from s3sink_api.spec.json_schema_columns import NotASchema, columns_of
@@ -87,12 +88,16 @@ def check_start(start: StartingOffsets, topics: tuple[str, ...], at: tuple[str |
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SchemaRegistry:
     url: Url
+    type: Literal["Confluent"] = "Confluent"
     credentials_from: SecretSource | None = None
     ca_from: SecretSource | None = None
+    cert_from: SecretSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class _Decoding:
+class Decoding:
+    """How keys or values are decoded."""
+
     format: InputFormat
     schema_registry: SchemaRegistry | None = None
     schema: Schema = ""
@@ -116,10 +121,10 @@ class _Decoding:
             raise Refusal(f"is only for {alternatives(WITH_INLINE_SCHEMA, 'and')}, and format is {kind}", show=False)
         if schema and registry:
             raise Refusal("must not be set together with schemaRegistry, which gives the schema", show=False)
-        if schema and traits.inline_schema == "JSON Schema":
+        if schema:
             try:
-                columns_of(schema)
-            except NotASchema as error:
+                columns_of(schema) if traits.inline_schema == "JSON Schema" else check_avro_schema(schema)
+            except (NotASchema, NotAvro) as error:
                 raise Refusal(str(error), show=False) from None
         if traits.needs_schema and not registry and not schema:
             if traits.inline_schema:
@@ -158,13 +163,26 @@ class _Decoding:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Key(_Decoding):
+class Key(Decoding):
     format: InputFormat = "String"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Value(_Decoding):
+class Value(Decoding):
     format: InputFormat = "Json"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class RouteSource:
+    """How a route decodes its topics. What it sets of key or value is taken whole."""
+
+    key: Decoding | None = None
+    value: Decoding | None = None
+
+    def over(self, base: Source) -> Source:
+        key = base.key if self.key is None else Key(**vars(self.key))
+        value = base.value if self.value is None else Value(**vars(self.value))
+        return replace(base, key=key, value=value)
 
 
 def topics_or_pattern(topics: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
