@@ -18,6 +18,7 @@ from tools.parts.class_archive import class_archive
 from tools.parts.cli_process import CliProcess
 from tools.parts.kafka import KafkaBroker
 from tools.parts.proxy import FaultProxy
+from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server, Versitygw
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ def kafka() -> Iterator[KafkaBroker]:
 def s3() -> Iterator[S3Server]:
     """One S3 server for each process of a run."""
     with Versitygw() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[SchemaRegistry]:
+    """One schema registry for each process of a run."""
+    with SchemaRegistry() as server:
         yield server
 
 

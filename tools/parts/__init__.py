@@ -1,4 +1,4 @@
-"""Real parts on loopback: a Kafka broker, S3 servers, and a proxy that breaks things on purpose.
+"""Real parts on loopback: a Kafka broker, S3 servers, a schema registry, and a proxy that breaks things on purpose.
 
 Tests run against the programs that people use, not against imitations. Each part is a context manager: it starts one
 program in a folder of its own, and stops it by its process id.

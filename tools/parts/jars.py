@@ -66,6 +66,14 @@ def broker_jars() -> list[Path]:
     return sorted(broker_dir().glob("*.jar"))
 
 
+def connect_json_jars() -> list[Path]:
+    return sorted(_resolved([version("kafka", "connect_json")]).glob("*.jar"))
+
+
+def avro_serializer_jars() -> list[Path]:
+    return sorted(_resolved([version("apicurio", "avro_serializer")]).glob("*.jar"))
+
+
 def _resolved(coordinates: Sequence[str], *, without: Sequence[str] = (), alone: bool = False) -> Path:
     """`alone`: without their dependencies."""
     full = "+".join(coordinates).replace(":", "_")

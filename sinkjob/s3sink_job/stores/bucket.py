@@ -9,10 +9,10 @@ from functools import partial
 from typing import TypeVar
 
 from s3sink_job.base.errors import FinalError
+from s3sink_job.base.retry import NO_RETRIES, RetryPolicy
 from s3sink_job.stores.errors import KeyRefused, NoSuchUpload, StoreRefused
 from s3sink_job.stores.protocol import Marker, Page, Part, PendingUpload, StoredObject, StoreRequests
 from s3sink_job.stores.request_limit import RequestLimit
-from s3sink_job.stores.retry import NO_RETRIES, RetryPolicy
 
 T = TypeVar("T")
 

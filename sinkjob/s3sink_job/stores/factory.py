@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from s3sink_api.spec import Destination
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.request_limit import RequestLimit
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.stores.s3.client import s3_bucket
 
 

@@ -39,7 +39,7 @@ def s3_bucket(destination: Destination, secrets: Secrets) -> S3Bucket:
 
 
 def connect(destination: Destination, secrets: Secrets) -> S3Client:
-    """The client for a destination. It does not retry: `stores/retry.py` does, within the limits of the spec."""
+    """The client for a destination. It does not retry: `base/retry.py` does, within the limits of the spec."""
     access_key = secret_key = token = ""
     if destination.credentials is not None:
         content = secrets.read(destination.credentials.secret_ref.name)

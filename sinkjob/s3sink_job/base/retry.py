@@ -1,4 +1,4 @@
-"""The one retry policy for requests to a store: a limited number of retries with jittered exponential backoff."""
+"""The one retry policy for requests: a limited number of retries with jittered exponential backoff."""
 
 from __future__ import annotations
 
