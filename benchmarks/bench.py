@@ -12,14 +12,18 @@ from statistics import median
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmarks.cases import SMALL, WARM_UP, Case, document, secrets
+from benchmarks.avro_topic import AvroEvents
+from benchmarks.cases import AVRO_TOPIC, SMALL, TYPED, VERSIONS_TOPIC, WARM_UP, Case, document, secrets
 from benchmarks.process_tree import Watch
 from benchmarks.runner import Child, ChildFailed
 from benchmarks.topic import PARTITIONS, Events, Filler, create
 from tools.parts.kafka import KafkaBroker
+from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server
 
 SMALL_RECORDS = 1000
+VERSIONS = {AVRO_TOPIC: 1, VERSIONS_TOPIC: 10}
+"""Versions of the schema, for topics with Avro."""
 SETTLED = 20
 """Small flushes until the JVM has compiled its code; the later ones are measured."""
 MIB = 2**20
@@ -70,13 +74,14 @@ class Bench:
         self._numbers = itertools.count(1)
         self._secrets = secrets(self.folder / "secrets", self.s3)
 
-    def topic(self, name: str, records: int) -> str:
+    def topic(self, name: str, records: int, filler: Filler | None = None) -> str:
         create(self.kafka, name)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         # Without a terminal a progress bar would be one line at the end.
         with Progress(*columns, console=self.console, disable=not self.console.is_terminal) as progress:
             task = progress.add_task(f"records into {name}", total=records)
-            self._filler.add(name, records // PARTITIONS, lambda count: progress.advance(task, count))
+            filler = filler or self._filler
+            filler.add(name, records // PARTITIONS, lambda count: progress.advance(task, count))
         self.console.print(f"topic {name}: {records:,} records in {PARTITIONS} partitions")
         return name
 
@@ -90,18 +95,30 @@ class Bench:
         self.console.print(f"{case.name}: {found.seconds:,.0f} s, {found.peak_mib:,.0f} MiB")
         return found
 
-    def turns(self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
+    def typed(self, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
+        """Topics with Avro take turns with a topic with the same records as JSON."""
+        with SchemaRegistry() as registry:
+            for name, versions in VERSIONS.items():
+                filler = Filler(self.kafka, AvroEvents(registry, f"{name}-value", versions))
+                self.topic(f"{name}-{WARM_UP}", warm_up, filler)
+                self.topic(name, records, filler)
+            topic = self.topic("beside-avro", records)
+            return self.turns(TYPED.values(), topic, records, warm_up, rounds, registry.url)
+
+    def turns(
+        self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int, registry: str = ""
+    ) -> dict[str, Round]:
         """Each case has its own process; they take turns, so that a busy minute affects all of them."""
         measured: dict[str, list[Round]] = {case.name: [] for case in cases}
         with contextlib.ExitStack() as stack:
-            running = {case.name: self._started(stack, case) for case in cases}
-            self.console.print(f"warming up: {', '.join(running)}")
-            warm = {name: self._round(child, WARM_UP, warm_up) for name, child in running.items()}
-            for n, (name, child) in itertools.product(range(1, rounds + 1), running.items()):
-                found = self._round(child, topic, records)
-                measured[name].append(found)
+            running = [(case, self._started(stack, case, registry)) for case in cases]
+            self.console.print(f"warming up: {', '.join(measured)}")
+            warm = {case.name: self._round(child, case.warm_up, warm_up) for case, child in running}
+            for n, (case, child) in itertools.product(range(1, rounds + 1), running):
+                found = self._round(child, case.topic or topic, records)
+                measured[case.name].append(found)
                 figures = f"{found.per_second:>9,.0f} records/s  {found.per_cpu_second:>9,.0f} per CPU-second"
-                self.console.print(f"round {n}  {name:<14}{figures}  {found.peak_mib:>6,.0f} MiB")
+                self.console.print(f"round {n}  {case.name:<25}{figures}  {found.peak_mib:>6,.0f} MiB")
         return {name: _typical(found, warm[name]) for name, found in measured.items()}
 
     def small(self, count: int) -> SmallFlushes:
@@ -125,9 +142,10 @@ class Bench:
             last = child.tree.memory()
         return SmallFlushes(median(seconds), max(seconds), count, cpu / count, settled / MIB, last / MIB)
 
-    def _started(self, stack: contextlib.ExitStack, case: Case) -> Child:
+    def _started(self, stack: contextlib.ExitStack, case: Case, registry: str = "") -> Child:
         log = self.folder / f"{case.name}-{next(self._numbers)}.log"
-        manifest = document(case, bootstrap=self.kafka.bootstrap, endpoint=self.s3.endpoint, cores=self.cores)
+        places = {"bootstrap": self.kafka.bootstrap, "endpoint": self.s3.endpoint, "registry": registry}
+        manifest = document(case, **places, cores=self.cores)
         first = {"kind": case.kind, "document": manifest, "secrets": self._secrets.folder}
         return stack.enter_context(Child(first, log))
 

@@ -1,4 +1,4 @@
-"""The measured cases, as manifests: all read the same records and write them differently."""
+"""The measured cases, as manifests: all read the same records, and read or write them differently."""
 
 from __future__ import annotations
 
@@ -33,11 +33,18 @@ class Case:
     flush: dict[str, Any] = field(default_factory=lambda: {"interval": "1h"})
     layout: dict[str, Any] = field(default_factory=dict)
     memory: str = "2Gi"
+    topic: str = ""
+    """The topic with its records; empty for the topic that all cases of a run share."""
+    input: str = "Json"
+
+    @property
+    def warm_up(self) -> str:
+        return f"{self.topic}-{WARM_UP}" if self.topic else WARM_UP
 
     def refusal(self) -> str:
         """Why the product refuses the case; empty if it does not."""
         try:
-            parse(document(self, bootstrap="kafka:9092", endpoint="http://s3", cores=1))
+            parse(document(self, bootstrap="kafka:9092", endpoint="http://s3", cores=1, registry="http://registry"))
         except SpecError as error:
             return str(error)
         return ""
@@ -63,6 +70,18 @@ SHAPES = {
     )
 }
 """The cost of other formats and layouts, compared with Parquet."""
+BESIDE, AVRO, VERSIONS = "json-parquet-beside-avro", "avro-parquet", "avro-parquet-10-versions"
+AVRO_TOPIC, VERSIONS_TOPIC = "avro-events", "avro-versions"
+TYPED = {
+    case.name: case
+    for case in (
+        Case(BESIDE, "drain", FORMATS[COLUMNS]),
+        Case(AVRO, "drain", FORMATS[COLUMNS], topic=AVRO_TOPIC, input="Avro"),
+        Case("avro-avro", "drain", SHAPES["avro"].format, topic=AVRO_TOPIC, input="Avro"),
+        Case(VERSIONS, "drain", FORMATS[COLUMNS], topic=VERSIONS_TOPIC, input="Avro"),
+    )
+}
+"""Records with a schema, compared with the same records as JSON."""
 MANY = Case(
     "parquet-2000-values", "drain", FORMATS[COLUMNS], layout=_by({"type": "Field", "path": ["store"]}), memory="4Gi"
 )
@@ -71,15 +90,16 @@ MANY = Case(
 SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records": 1000})
 
 
-def document(case: Case, *, bootstrap: str, endpoint: str, cores: int) -> dict[str, Any]:
+def document(case: Case, *, bootstrap: str, endpoint: str, cores: int, registry: str = "") -> dict[str, Any]:
     """Each round names topic and bucket."""
+    value = {"format": case.input, **({"schemaRegistry": {"url": registry}} if case.input == "Avro" else {})}
     destination = {"bucket": "bench", "prefix": "raw", "endpoint": endpoint, "region": S3Server.region}
     return {
         "apiVersion": "s3sink.dev/v1alpha1",
         "kind": "S3Sink",
         "metadata": {"name": case.name},
         "spec": {
-            "source": {"bootstrapServers": bootstrap, "topics": ["bench"]},
+            "source": {"bootstrapServers": bootstrap, "topics": ["bench"], "value": value},
             "destination": {**destination, "credentials": {"secretRef": {"name": SECRET}}},
             "format": case.format,
             "layout": case.layout,

@@ -15,13 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import MIB, Round, SmallFlushes
-from benchmarks.cases import COLUMNS, LIMIT, LINES, MANY, REFERENCE
+from benchmarks.cases import AVRO, BESIDE, COLUMNS, LIMIT, LINES, MANY, REFERENCE, VERSIONS
 
 HERE = Path(__file__).parent
 RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
 RATIOS = {LINES: 0.50, COLUMNS: 0.25}
 PEAK_MIB = 1.3e9 / MIB
 SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
+TYPED_RATIOS = {AVRO: (BESIDE, 1.5), VERSIONS: (AVRO, 0.85)}
+"""Of a case to another one in the same turns."""
 MANY_MIB = 2e9 / MIB
 SMALL_SECONDS = 0.6
 GROWTH = 0.10
@@ -60,6 +62,7 @@ def results(rounds: Mapping[str, Round], **references: Round) -> list[dict[str, 
 def goals(
     rounds: Mapping[str, Round],
     shapes: Mapping[str, Round],
+    typed: Mapping[str, Round],
     small: SmallFlushes | None,
     backlog: Mapping[str, Round],
 ) -> list[Goal]:
@@ -68,6 +71,10 @@ def goals(
         if name in shapes:
             value = shapes[name].per_cpu_second / shapes[REFERENCE].per_cpu_second
             found.append(Goal(f"{name}: ratio to {REFERENCE}", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))
+    for name, (reference, ratio) in TYPED_RATIOS.items():
+        if name in typed:
+            value = typed[name].per_cpu_second / typed[reference].per_cpu_second
+            found.append(Goal(f"{name}: ratio to {reference}", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))
     if MANY.name in shapes:
         peak = shapes[MANY.name].peak_mib
         found.append(Goal(f"{MANY.name}: peak memory", peak, MANY_MIB, False, _below(peak, MANY_MIB, "MiB")))
@@ -117,18 +124,22 @@ def show_goals(console: Console, found: list[Goal]) -> None:
 def write(
     rounds: Mapping[str, Round],
     shapes: Mapping[str, Round],
+    typed: Mapping[str, Round],
     small: SmallFlushes | None,
     backlog: Mapping[str, Round],
 ) -> None:
     lines = results(rounds, limit=rounds[LIMIT])
     if shapes:
         lines += results(shapes, limit=rounds[LIMIT], parquet=shapes[REFERENCE])
+    if typed:
+        lines += results(typed, limit=rounds[LIMIT], json_parquet=typed[BESIDE])
     RESULTS.write_text(json.dumps(lines, indent=2) + "\n")
     details = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {"cores": os.cpu_count(), "processor": _processor(), "system": platform.platform()},
         "cases": {name: asdict(found) for name, found in rounds.items()},
         "shapes": {name: asdict(found) for name, found in shapes.items()},
+        "typed": {name: asdict(found) for name, found in typed.items()},
         "small_flush": None if small is None else {**asdict(small), "growth": small.growth},
         "backlog": {name: asdict(found) for name, found in backlog.items()},
     }

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, Producer
 
@@ -30,7 +32,14 @@ KINDS = ("view", "search", "basket_add", "basket_remove", "checkout", "refund")
 WORDS = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", "inlet", "juniper", "knoll", "lagoon")
 START, STEP = 1_767_225_600_000, 86.4
 """Milliseconds: the time of the first record, and the step to the next. Two million records span two days."""
+MILLIS = [b".%03dZ" % millis for millis in range(0, 1000, 5)]
 PATIENCE = 60.0
+
+
+class Values(Protocol):
+    def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
+        """Numbers rise within a partition, and no two partitions have the same."""
+        ...
 
 
 class Events:
@@ -41,21 +50,31 @@ class Events:
         self._tails = [_tail(chance, {"store": chance.randrange(STORES)} if stores else {}) for _ in range(stock)]
 
     def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
-        """Numbers rise within a partition, and no two partitions have the same."""
         tails = self._tails
         for n in range(start, start + count):
             number = n * PARTITIONS + partition
-            second = number // 200
-            yield b'{"id":%d,"at":"2026-%02d-%02dT%02d:%02d:%02d.%03dZ",%b' % (
-                number,
-                second // 2_419_200 % 12 + 1,
-                second // 86_400 % 28 + 1,
-                second // 3600 % 24,
-                second // 60 % 60,
-                second % 60,
-                number % 200 * 5,
-                tails[(n * 7919 + partition) % len(tails)],
-            )
+            yield b'{"id":%d,"at":"%b",%b' % (number, at(number), tails[place(n, partition, len(tails))])
+
+
+def at(number: int) -> bytes:
+    """The field `at` of a record."""
+    return _second(number // 200) + MILLIS[number % 200]
+
+
+@lru_cache(maxsize=16)
+def _second(second: int) -> bytes:
+    return b"2026-%02d-%02dT%02d:%02d:%02d" % (
+        second // 2_419_200 % 12 + 1,
+        second // 86_400 % 28 + 1,
+        second // 3600 % 24,
+        second // 60 % 60,
+        second % 60,
+    )
+
+
+def place(n: int, partition: int, stock: int) -> int:
+    """Which of the values that were made beforehand a record gets."""
+    return (n * 7919 + partition) % stock
 
 
 def _time(partition: int, n: int) -> int:
@@ -63,8 +82,12 @@ def _time(partition: int, n: int) -> int:
 
 
 def _tail(chance: random.Random, more: dict[str, int]) -> bytes:
-    fields = {
-        **more,
+    return json.dumps({**more, **fields(chance)}, separators=(",", ":")).encode()[1:]
+
+
+def fields(chance: random.Random) -> dict[str, Any]:
+    """All fields of a record but number and time."""
+    return {
         "kind": chance.choice(KINDS),
         "session": f"{chance.getrandbits(64):016x}",
         "customer": {"id": chance.randrange(2_000_000), "country": chance.choice(COUNTRIES)},
@@ -74,7 +97,6 @@ def _tail(chance: random.Random, more: dict[str, int]) -> bytes:
         "member": chance.random() < 0.3,
         "title": " ".join(chance.choices(WORDS, k=chance.randrange(2, 6))),
     }
-    return json.dumps(fields, separators=(",", ":")).encode()[1:]
 
 
 def create(kafka: KafkaBroker, topic: str) -> None:
@@ -84,7 +106,7 @@ def create(kafka: KafkaBroker, topic: str) -> None:
 class Filler:
     """Appends the same number of events to every partition of a topic."""
 
-    def __init__(self, kafka: KafkaBroker, events: Events) -> None:
+    def __init__(self, kafka: KafkaBroker, events: Values) -> None:
         self._events = events
         self._written: dict[str, int] = {}
         self._failures: list[KafkaError] = []

@@ -1,0 +1,110 @@
+"""The records of `topic.py` as Avro, in the wire format of a schema registry: same fields, same values.
+
+Versions of the schema take turns record by record. Each has one more optional field than the one before it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+
+from benchmarks.topic import PARTITIONS, STOCK, at, fields, place
+from tools.parts.registry import SchemaRegistry
+
+TAIL: list[dict[str, Any]] = [
+    {"name": "kind", "type": "string"},
+    {"name": "session", "type": "string"},
+    {
+        "name": "customer",
+        "type": {
+            "type": "record",
+            "name": "Customer",
+            "fields": [{"name": "id", "type": "long"}, {"name": "country", "type": "string"}],
+        },
+    },
+    {"name": "amount", "type": "double"},
+    {"name": "score", "type": "double"},
+    {"name": "quantity", "type": "long"},
+    {"name": "member", "type": "boolean"},
+    {"name": "title", "type": "string"},
+]
+HEAD = [{"name": "id", "type": "long"}, {"name": "at", "type": "string"}]
+MORE_STOCK = 1_000
+"""Values of the added fields, for each version."""
+
+
+def schema(version: int = 1) -> dict[str, Any]:
+    return _record(HEAD + TAIL + _added(version))
+
+
+class AvroEvents:
+    """The same numbers and values as `Events` with the same seed."""
+
+    def __init__(
+        self, registry: SchemaRegistry, subject: str, versions: int = 1, seed: int = 7, stock: int = STOCK
+    ) -> None:
+        tail, chance = fastavro.parse_schema(_record(TAIL)), random.Random(seed)
+        self._tails = [_encoded(tail, fields(chance)) for _ in range(stock)]
+        self._versions = []
+        for version in range(1, versions + 1):
+            number = registry.register(subject, json.dumps(schema(version)))
+            more = fastavro.parse_schema(_record(_added(version)))
+            stock_of_more = [_encoded(more, _more(chance, version)) for _ in range(MORE_STOCK)]
+            self._versions.append((b"\x00" + number.to_bytes(4, "big"), stock_of_more))
+
+    def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:
+        tails, versions = self._tails, self._versions
+        for n in range(start, start + count):
+            number = n * PARTITIONS + partition
+            prefix, more = versions[n % len(versions)]
+            tail = tails[place(n, partition, len(tails))]
+            yield b"%b%b\x30%b%b%b" % (prefix, _long(number), at(number), tail, more[n % MORE_STOCK])
+
+
+def _record(members: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "record", "name": "Event", "fields": members}
+
+
+def _added(version: int) -> list[dict[str, Any]]:
+    kinds = ("long", "string")
+    return [
+        {"name": f"added_{number}", "type": ["null", kinds[number % 2]], "default": None}
+        for number in range(2, version + 1)
+    ]
+
+
+def _more(chance: random.Random, version: int) -> dict[str, Any]:
+    """Half of the values are null."""
+    values = (lambda: chance.randrange(1_000), lambda: f"{chance.getrandbits(32):08x}")
+    return {f"added_{n}": values[n % 2]() if chance.random() < 0.5 else None for n in range(2, version + 1)}
+
+
+def _encoded(parsed: Any, value: dict[str, Any]) -> bytes:
+    output = io.BytesIO()
+    fastavro.schemaless_writer(output, parsed, value)
+    return output.getvalue()
+
+
+def _long(number: int) -> bytes:
+    """A number that is not negative."""
+    return LOW[number & MOST_LOW] + _unsigned(number >> 13) if number > MOST_LOW else _unsigned(number << 1)
+
+
+@lru_cache(maxsize=16)
+def _unsigned(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+MOST_LOW = 2**13 - 1
+LOW = [bytes([low << 1 & 0x7F | 0x80, low >> 6 | 0x80]) for low in range(MOST_LOW + 1)]
+"""The first two bytes of longer numbers."""
