@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink, parse
 from s3sink_job.base.errors import S3SinkError
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets, write_secrets
 from s3sink_job.cli.opened_sink import LOCAL_CLUSTER
 from s3sink_job.commit.ledger import Ledger
@@ -37,7 +38,6 @@ from s3sink_job.report.status import Reporter
 from s3sink_job.spark.session import start_session
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from tools.parts.jars import connector_dir
 from tools.parts.kafka import KafkaBroker
 from tools.parts.s3 import S3Server

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.driver.driver import Driver
 from s3sink_job.driver.flusher import Flusher
 from s3sink_job.proof.orphaned_uploads import orphaned_uploads
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from tests.driver.test_kafka_history import delete_records
 from tests.harness import World, failure_of
 from tools.parts.proxy import FaultProxy, Status, StripHeaders, request_is

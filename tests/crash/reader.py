@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ Place = tuple[int, int]
 """Partition and offset."""
 
 
-def in_kafka(bootstrap: str, topic: str) -> dict[Place, str]:
-    """Every committed record of a topic from its beginning to its end."""
+def in_kafka(bootstrap: str, topic: str, read: Callable[[bytes], str] = bytes.decode) -> dict[Place, str]:
+    """Every committed record of a topic from its beginning to its end, as text."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -43,7 +43,7 @@ def in_kafka(bootstrap: str, topic: str) -> dict[Place, str]:
                 partition: Any = message.partition()
                 if error is None:
                     value: Any = message.value()
-                    records[partition, message.offset() or 0] = value.decode()
+                    records[partition, message.offset() or 0] = read(value)
                     continue
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 partitions.discard(partition)

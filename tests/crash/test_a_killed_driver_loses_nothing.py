@@ -18,13 +18,21 @@ from tests.crash.harness import (
     in_formats,
 )
 from tools.parts.proxy import Refuse
+from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("format", in_formats("Parquet"))
-def test_a_driver_killed_at_any_step_is_resumed_by_the_next(make_sink: MakeSink, format: str) -> None:
-    sink = make_sink(format=format, spec={"source": {"startingOffsets": {"position": "Latest"}}})
+def test_a_driver_killed_at_any_step_is_resumed_by_the_next(
+    make_sink: MakeSink, registry: SchemaRegistry, format: str
+) -> None:
+    """Lines are of JSON records, columns of Avro records, whose schemas each driver has to request again."""
+    sink = make_sink(
+        format=format,
+        registry=registry if format == "Parquet" else None,
+        spec={"source": {"startingOffsets": {"position": "Latest"}}},
+    )
     sink.produce()
     start = BATCH // PARTITIONS
 

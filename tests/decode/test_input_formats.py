@@ -9,15 +9,30 @@ import pytest
 
 from s3sink_api.formats import INPUT_FORMATS
 from s3sink_job.decode.decoder import Decoder
-from s3sink_job.decode.registry import INPUTS
+from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.input_formats import INPUTS
 from s3sink_job.decode.settings import Decoding
+from s3sink_job.decode.writer_schemas import InlineSchema, WriterSchema
 from tests.decode.batches import batch_of
 
 VALUES = {
     "Json": ([b'{"a":1}', None, b" 2\n"], ['{"a":1}', None, " 2 "], ['{"a":1}', None, " 2 "]),
     "String": ([b"x", None, b"\xc3\xa4"], ["x", None, "ä"], ['"x"', None, '"ä"']),
     "Bytes": ([b"x", None, b"\xff"], [b"x", None, b"\xff"], ['"eA=="', None, '"/w=="']),
+    "ConnectJson": (
+        [b'{"schema":{"type":"string"},"payload":"x"}', None, b'{"schema":{"type":"int32"},"payload":2}'],
+        ['"x"', None, "2"],
+        ['"x"', None, "2"],
+    ),
+    "Avro": ([b"\x02\x02x", None, b"\x00"], ["x", None, None], ['"x"', None, None]),
 }
+
+
+INLINE = {"Avro": InlineSchema(WriterSchema("AVRO", '["null", "string"]'))}
+
+
+def opened_input(name: str, part: str) -> InputFormat:
+    return INPUTS[name](part, schemas=INLINE.get(name))
 
 
 def test_every_input_format_that_is_built_is_in_the_registry() -> None:
@@ -26,7 +41,7 @@ def test_every_input_format_that_is_built_is_in_the_registry() -> None:
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_format_has_fields_where_the_contract_says_so(name: str) -> None:
-    opened = INPUTS[name]("value")
+    opened = opened_input(name, "value")
 
     assert opened.has_fields == INPUT_FORMATS[name].fields  # type: ignore[index]
     assert (opened.schema is not None) == opened.has_fields
@@ -35,7 +50,7 @@ def test_an_input_format_has_fields_where_the_contract_says_so(name: str) -> Non
 @pytest.mark.parametrize("name", INPUTS)
 def test_values_are_given_as_one_column_and_as_json(name: str) -> None:
     raw, plain, as_json = VALUES[name]
-    opened, column = INPUTS[name]("value"), pa.array(raw, pa.binary())
+    opened, column = opened_input(name, "value"), pa.array(raw, pa.binary())
 
     assert (opened.plain(column)[0].to_pylist(), opened.plain(column)[1]) == (plain, {})
     assert (opened.json(column)[0].to_pylist(), opened.json(column)[1]) == (as_json, {})
@@ -45,7 +60,7 @@ def test_values_are_given_as_one_column_and_as_json(name: str) -> None:
 def test_the_whole_value_is_the_field_with_the_empty_path(name: str, folder: str) -> None:
     column = pa.array([b"7", None], pa.binary())
 
-    found = INPUTS[name]("key").fields(column, {(): True}, unique_names=False)
+    found = opened_input(name, "key").fields(column, {(): True}, unique_names=False)
 
     assert found[()].rows().to_pylist() == [folder, None]
     assert found[()].faults == {}
@@ -53,11 +68,11 @@ def test_the_whole_value_is_the_field_with_the_empty_path(name: str, folder: str
 
 @pytest.mark.parametrize("name", ["String", "Bytes"])
 def test_a_field_of_a_format_without_fields_is_a_fault(name: str) -> None:
-    found = INPUTS[name]("key").fields(pa.array([b"7"], pa.binary()), {("a",): True}, unique_names=False)
+    found = opened_input(name, "key").fields(pa.array([b"7"], pa.binary()), {("a",): True}, unique_names=False)
 
     assert found["a",].faults[0].reason == "NoFields"
     with pytest.raises(TypeError, match=name):
-        INPUTS[name]("key").rows(pa.array([b"7"], pa.binary()))
+        opened_input(name, "key").rows(pa.array([b"7"], pa.binary()))
 
 
 def test_key_and_value_are_decoded_each_by_its_own_format() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.cli.opened_sink import LOCAL_CLUSTER
 from s3sink_job.cli.plan_text import plan_text
 from s3sink_job.commit.ledger import Ledger
@@ -20,7 +21,6 @@ from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.state import Owner
 from s3sink_job.kafka.slice_reader import in_reads, read_slices
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from tests.harness import PATIENCE, World, failure_of
 
 

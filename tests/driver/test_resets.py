@@ -208,6 +208,7 @@ def findings(world: World, driver: Driver) -> list[str]:
         lambda: bucket_of(driver),
         lambda bucket: Ledger(bucket, ".s3sink/default/sink", owner, conditional=True),
         kafka,
+        driver.secrets,
     )
     return [f"{finding.what}: {finding.text}" for finding in found]
 

@@ -240,6 +240,7 @@ def test_check_names_the_topics_that_match_and_a_group_that_is_taken(world: Worl
             driver.bucket,
             lambda bucket: Ledger(bucket, ".s3sink/default/sink", owner, conditional=True),
             driver.kafka.admin,
+            driver.secrets,
         )
         return [(f.what, f.ok, f.text) for f in found]
 

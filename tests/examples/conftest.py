@@ -10,16 +10,17 @@ from pyspark.sql import SparkSession
 from tests.examples.running import Place
 from tests.examples.shop import open_shop
 from tools.parts.kafka import KafkaBroker
+from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def shop() -> Iterator[KafkaBroker]:
+def shop(registry: SchemaRegistry) -> Iterator[KafkaBroker]:
     """A separate broker, because manifests name their topics."""
     with KafkaBroker(secure=True) as broker:
-        open_shop(broker)
+        open_shop(broker, registry)
         yield broker
 
 
@@ -27,11 +28,12 @@ def shop() -> Iterator[KafkaBroker]:
 def places(
     shop: KafkaBroker,
     s3: S3Server,
+    registry: SchemaRegistry,
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[[], Place]:
     """Makes places with their own buckets."""
-    return lambda: Place(shop, s3, spark, tmp_path_factory.mktemp("place"), f"{os.getpid()}-{next(_numbers)}")
+    return lambda: Place(shop, s3, registry, spark, tmp_path_factory.mktemp("place"), f"{os.getpid()}-{next(_numbers)}")
 
 
 @pytest.fixture

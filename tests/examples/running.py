@@ -16,6 +16,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink, parse
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets, write_secrets
 from s3sink_job.cli.opened_sink import LOCAL_CLUSTER
 from s3sink_job.commit.ledger import Ledger
@@ -27,9 +28,9 @@ from s3sink_job.proof.verify import verify
 from s3sink_job.proof.verify_report import VerifyReport
 from s3sink_job.report.status import Reporter
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from tests.examples.shop import NOON
 from tools.parts.kafka import KafkaBroker
+from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def sinks_in(text: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Place:
-    """Broker and S3 server, with a bucket for each one that a manifest names."""
+    """Broker, registry and S3 server, with a bucket for each one that a manifest names."""
 
     kafka: KafkaBroker
     s3: S3Server
+    registry: SchemaRegistry
     spark: SparkSession
     folder: Path
     mark: str
@@ -66,10 +68,11 @@ class Place:
         secure = self.kafka.secure
         jaas = f'{SCRAM} required username="{secure.username}" password="{secure.password}";'
         auth = {"sasl.jaas.config": jaas, "ssl.truststore.certificates": secure.ca_pem}
-        return {"s3": keys, "s3-keys": keys, "kafka-auth": auth}
+        login = {"username": "shop", "password": "nobody checks it"}
+        return {"s3": keys, "s3-keys": keys, "kafka-auth": auth, "registry-login": login}
 
     def adapted(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The same sink for these servers: only addresses change, and the S3 server here has no certificate."""
+        """The same sink for these servers: only addresses change, and servers here have no certificate."""
         found = deepcopy(dict(document))
         spec = found["spec"]
         source, destination = spec["source"], spec["destination"]
@@ -77,6 +80,10 @@ class Place:
         for place in (destination, *(route.get("destination", {}) for route in spec.get("routes", []))):
             if "bucket" in place:
                 place["bucket"] = self.bucket(place["bucket"])
+        for part in ("key", "value"):
+            if registry := source.get(part, {}).get("schemaRegistry"):
+                registry["url"] = self.registry.url
+                registry.pop("caFrom", None)
         destination.pop("caFrom", None)
         destination |= {"endpoint": self.s3.endpoint, "region": self.s3.region}
         return found

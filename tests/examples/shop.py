@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
+import fastavro
+
 from tools.parts.kafka import Headers, KafkaBroker, Record
+from tools.parts.registry import SchemaRegistry
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
 """The time of every flush."""
@@ -65,8 +70,35 @@ TOPICS: dict[str, list[list[Record]]] = {
 }
 
 
-def open_shop(kafka: KafkaBroker) -> None:
-    for topic, partitions in TOPICS.items():
+_INVOICE = [
+    {"name": "number", "type": "long"},
+    {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}},
+    {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+]
+_CURRENCY = {"name": "currency", "type": ["null", "string"], "default": None}
+INVOICE_SCHEMAS = [
+    {"type": "record", "name": "shop.Invoice", "fields": fields} for fields in (_INVOICE, [*_INVOICE, _CURRENCY])
+]
+INVOICES = [
+    {"number": 1, "amount": Decimal("12.50"), "day": date(2026, 1, 14), "currency": None},
+    {"number": 2, "amount": Decimal("99.00"), "day": date(2026, 1, 15), "currency": "EUR"},
+    {"number": 3, "amount": Decimal("-7.25"), "day": date(2026, 1, 15), "currency": None},
+]
+
+
+def invoices(registry: SchemaRegistry) -> list[Record]:
+    """Avro in the registry's wire format; the second one is of a newer version of the schema."""
+    ids = [registry.register("invoices-value", json.dumps(schema)) for schema in INVOICE_SCHEMAS]
+    made = []
+    for row in INVOICES:
+        version, value = 1 if row["currency"] else 0, io.BytesIO()
+        fastavro.schemaless_writer(value, INVOICE_SCHEMAS[version], row)
+        made.append(record("i", b"\0" + ids[version].to_bytes(4, "big") + value.getvalue(), "09:00:00"))
+    return made
+
+
+def open_shop(kafka: KafkaBroker, registry: SchemaRegistry) -> None:
+    for topic, partitions in {**TOPICS, "invoices": [invoices(registry)]}.items():
         kafka.create_topic(topic, partitions=len(partitions))
         for partition, records in enumerate(partitions):
             kafka.produce(topic, records, partition)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.examples.running import Place, sinks_in
-from tests.examples.shop import LOGS, NOON
+from tests.examples.shop import INVOICES, LOGS, NOON
 from tools.parts.cli_process import CliProcess
 
 EXAMPLES = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parents[2] / "examples").glob("*.yaml")}
@@ -126,6 +126,12 @@ def test_confluent_s_parquet_and_avro_are_what_others_read(written: Callable[[st
     reader = fastavro.reader(io.BytesIO(written("confluent-field").content()))
     assert reader.codec == "snappy"
     assert list(reader) == [{"event_id": "c", "event_type": "click", "region": "eu-west"}]
+
+
+def test_avro_records_keep_their_types_whatever_their_version(written: Callable[[str], Run]) -> None:
+    table = pq.read_table(io.BytesIO(written("avro").content("day=2026-01-15")))
+    assert str(table.schema.field("amount").type) == "decimal128(12, 2)"
+    assert table.to_pylist() == INVOICES[1:]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 
 from s3sink_api.spec import Destination, S3Sink, parse
 from s3sink_job.base.errors import FencedError, S3SinkError
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit import multipart_publisher
 from s3sink_job.driver import driver, takeover
@@ -33,7 +34,6 @@ from s3sink_job.report import logs
 from s3sink_job.report.status import Reporter
 from s3sink_job.stores import probe as probing
 from s3sink_job.stores.bucket import Bucket
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.stores.s3.bucket import S3Bucket
 from s3sink_job.task import slice_writer, upload_pool
 from s3sink_job.task.flush_job import FlushJob

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from s3sink_api.spec import parse
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import write_secrets
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from tools.parts.proxy import FaultProxy
 from tools.parts.s3 import Moto, S3Server
 

@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError
 
 from s3sink_job.base.errors import FinalError
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import StoreUnavailable
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.stores.s3.bucket import S3Bucket
 from tests.protocol.store import ModelClient, ModelS3
 from tools.parts.proxy import FaultProxy, Refuse, Status, request_is

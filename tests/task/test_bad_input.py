@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from s3sink_job.base.errors import FencedError
-from s3sink_job.stores.retry import RetryPolicy
+from s3sink_job.base.retry import RetryPolicy
 from tests.harness import World, failure_of
 from tools.parts.kafka import KafkaBroker
 

@@ -19,6 +19,7 @@ from pyarrow import orc
 
 from s3sink_api.spec import Destination
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillFull, SpillPlace
 from s3sink_job.flush.manifest import ObjectEntry, Slice
@@ -26,7 +27,6 @@ from s3sink_job.formats.compression import decompress
 from s3sink_job.layout.groups import Groups
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.task import open_objects as module
 from s3sink_job.task.bad_records import BadRecordPolicy
 from s3sink_job.task.encoding import Encoding

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from s3sink_job.base.errors import S3SinkError
+from s3sink_job.base.retry import NO_RETRIES
 from s3sink_job.layout.settings import LayoutItem, ObjectLayout
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import NO_RETRIES
 from s3sink_job.task import upload_pool
 from s3sink_job.task.open_objects import OpenObjects
 from tests.encodings import changed

@@ -10,13 +10,15 @@ from s3sink_job.cli.options import ManifestFile, SecretsFolder
 
 
 def check(file: ManifestFile, secrets: SecretsFolder = None) -> None:
-    """Tests bucket, permissions, conditional writes, Kafka and topics, one line each. Exit code 2 if one fails."""
+    """Tests store, permissions, Kafka, topics and schemas, one line each. Exit code 2 if one fails."""
     from s3sink_job.cli.command_spark import open_admin, spark_session
     from s3sink_job.proof.preflight import preflight_checks
 
     ok = True
     with open_sink(file, secrets) as opened, spark_session(opened) as spark:
-        results = preflight_checks(opened.sink, opened.bucket, opened.ledger, lambda: open_admin(opened, spark))
+        results = preflight_checks(
+            opened.sink, opened.bucket, opened.ledger, lambda: open_admin(opened, spark), opened.secrets
+        )
         for result in results:
             typer.echo(f"{'ok  ' if result.ok else 'FAIL'}  {result.what}: {result.text}")
             ok = ok and result.ok

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from s3sink_api import environment
 from s3sink_api.spec import S3Sink, load_file
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets, write_secrets
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.state import Owner
 from s3sink_job.kafka.properties import connection
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 
 LOCAL_CLUSTER = "local"
 SECRETS_PREFIX = "s3sink-secrets-"

@@ -92,7 +92,7 @@ class Committer:
             slices=tuple(_entry(r) for r in results),
             objects=tuple(o for r in results for o in r.objects),
             gaps=gaps,
-            schemas=self.schemas.widened(state, results),
+            schemas=self.schemas.widened(state, results, {t for t in state.topics if encodings.of(t).decoding.typed}),
             logs=logs or {},
         )
 

@@ -10,6 +10,7 @@ from s3sink_job.base.errors import FencedError, ProtocolError, TransientError
 from s3sink_job.commit.ownership import check_not_rolled_back, check_owner, check_resource
 from s3sink_job.commit.state_object import StateObject
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
+from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import Owner, Resource, SinkState
 from s3sink_job.flush.transitions import raise_epoch
 from s3sink_job.stores.bucket import Bucket
@@ -120,9 +121,9 @@ class Ledger:
             yield manifest
             name = manifest.previous
 
-    def put_schema(self, text: str) -> str:
-        """Stores a schema under the hash of its text, which is its name."""
-        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+    def put_schema(self, text: str, *, typed: bool = False) -> str:
+        """Stores a schema under the hash of its text, which is its name; `typed` has types that 0.1.0 does not read."""
+        name = TYPED_SCHEMA * typed + hashlib.sha256(text.encode()).hexdigest()[:32]
         self.bucket.put(self.schema_key(name), text.encode())
         return name
 

@@ -11,16 +11,21 @@ from s3sink_job.decode.bad_records import BadRecords, Stage
 from s3sink_job.decode.column_fields import column_fields
 from s3sink_job.decode.field_values import FieldValues
 from s3sink_job.decode.input_format import InputFormat
-from s3sink_job.decode.registry import INPUTS
+from s3sink_job.decode.input_formats import INPUTS
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
 
 
 class Decoder:
     """The input formats of one slice. What it learns from one batch it uses for the next."""
 
-    def __init__(self, decoding: Decoding, known: pa.StructType | None = None) -> None:
-        self.key: InputFormat = INPUTS[decoding.key]("key")
-        self.value: InputFormat = INPUTS[decoding.value]("value", known=known, supplied=decoding.supplied)
+    def __init__(
+        self, decoding: Decoding, known: pa.StructType | None = None, access: SchemaAccess = NO_ACCESS
+    ) -> None:
+        self.key: InputFormat = INPUTS[decoding.key]("key", schemas=access.lookup(decoding.key_schemas))
+        self.value: InputFormat = INPUTS[decoding.value](
+            "value", known=known, supplied=decoding.supplied, schemas=access.lookup(decoding.value_schemas)
+        )
 
     def decode(self, batch: pa.RecordBatch) -> DecodedBatch:
         return DecodedBatch(batch, self)

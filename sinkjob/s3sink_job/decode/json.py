@@ -12,13 +12,21 @@ from s3sink_job.decode.field_values import FieldValues
 from s3sink_job.decode.json_columns import JsonColumns, SuppliedColumns
 from s3sink_job.decode.json_fields import json_fields
 from s3sink_job.decode.json_validation import json_text
+from s3sink_job.decode.writer_schemas import SchemaLookup
 
 
 class JsonInput:
     has_fields = True
     one_line = True
 
-    def __init__(self, part: str, *, known: pa.StructType | None = None, supplied: pa.StructType | None = None) -> None:
+    def __init__(
+        self,
+        part: str,
+        *,
+        known: pa.StructType | None = None,
+        supplied: pa.StructType | None = None,
+        schemas: SchemaLookup | None = None,
+    ) -> None:
         self.part = part
         self.must_fit = supplied is not None
         self._columns = JsonColumns(known) if supplied is None else SuppliedColumns(supplied)

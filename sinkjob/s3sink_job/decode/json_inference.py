@@ -39,6 +39,16 @@ class NotARow(ValueError):
 
 def parse(text: str) -> dict[str, Any]:
     """A JSON object, with numbers beyond int64 and double left as their text."""
+    value = json_value(text)
+    if not isinstance(value, dict):
+        raise NotARow("NotAnObject", f"is not a JSON object but {described(value)}: columns need named fields")
+    if MORE in value:
+        raise NotARow("ReservedField", f"has a field {MORE!r}, a name reserved for fields without a column")
+    return value
+
+
+def json_value(text: str) -> Any:
+    """Any JSON value, with the same numbers."""
     if _depth(text) > MAX_NESTING:
         raise NotARow("TooDeep", TOO_DEEP)
     try:
@@ -54,10 +64,6 @@ def parse(text: str) -> dict[str, Any]:
         raise NotARow(NOT_JSON, "is not JSON: a lone surrogate") from None
     except ValueError as error:
         raise NotARow(NOT_JSON, f"is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise NotARow("NotAnObject", f"is not a JSON object but {_name(value)}: columns need named fields")
-    if MORE in value:
-        raise NotARow("ReservedField", f"has a field {MORE!r}, a name reserved for fields without a column")
     return value
 
 
@@ -180,7 +186,7 @@ def misfit(value: Any, kind: Doc, where: str = "$") -> str:
         case str(), "text" if not isinstance(value, Number):
             return ""
     wanted = kind if isinstance(kind, str) else next(iter(kind))
-    return f"{where} is {_name(value)}, and should be {wanted}"
+    return f"{where} is {described(value)}, and should be {wanted}"
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -207,7 +213,8 @@ def _none(text: str) -> Any:
     raise NotARow(NOT_JSON, f"is not JSON: {text}")
 
 
-def _name(value: Any) -> str:
+def described(value: Any) -> str:
+    """The type of a JSON value, for messages."""
     match value:
         case None:
             return "null"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.repairs import Repairs
@@ -31,7 +32,6 @@ from s3sink_job.kafka.open_transactions import OpenTransactionWatch
 from s3sink_job.report.status import Reporter
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.task.flush_job import FlushJob
 from s3sink_job.task.routing import Routing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from s3sink_job.base.errors import FinalError, TransientError
+from s3sink_job.columns.types import EMPTY
 from s3sink_job.commit.committer import Committer
 from s3sink_job.flush.manifest import Manifest, Slice, manifest_name
 from s3sink_job.flush.partition_backoff import PartitionBackoff
@@ -47,7 +48,8 @@ class Flusher:
         task = self._job.task(slices, name, encodings, schemas, conditional=ledger.conditional)
         results = self._job.write(task, state, self._kafka.properties)
         read = source_logs(state, (part.at for part in slices), changes.known)
-        check = CommitCheck(state, read, self._kafka.admin(), ledger.bucket)
+        typed = {topic: schemas.get(topic, EMPTY) for topic in topics if encodings.of(topic).decoding.typed}
+        check = CommitCheck(state, read, self._kafka.admin(), ledger.bucket, typed)
         results = check.committable(results, most_bad_records=self._job.sink.spec.errors.max_per_flush)
         self._handle_failures(results)
         moved = [r for r in results if r.end > r.slice.start]

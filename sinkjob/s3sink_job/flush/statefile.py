@@ -13,6 +13,7 @@ from typing import Any
 
 from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap
+from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import (
     Owner,
     PartitionState,
@@ -26,8 +27,8 @@ from s3sink_job.flush.state import (
 )
 
 FORMAT_VERSION = 3
-"""0.1.0 reads 1. 2 has resets, which 0.1.0 would do again. 3 has stopped partitions with truncated logs, and lost
-objects that are not repaired yet: 0.1.0 would skip the one and forget the other."""
+"""0.1.0 reads 1. 2 has resets, which 0.1.0 would do again. 3 has stopped partitions with truncated logs, lost objects
+that are not repaired yet, and columns of typed records: 0.1.0 would skip, forget, or fail to read them."""
 EPOCHS, TRUNCATED_LOGS = "leader_epochs", "cuts"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero id, the answer of brokers without topic ids. 0.1.0 stores it as it is."""
@@ -52,7 +53,8 @@ def state_to_json(state: SinkState) -> bytes:
 def _format_version(state: SinkState) -> int:
     """The lowest that is safe: an older release may continue where it would forget nothing."""
     stopped = any(at.truncated_log for topic in state.topics.values() for at in topic.partitions.values())
-    if stopped or state.lost:
+    typed = any(topic.schema.startswith(TYPED_SCHEMA) for topic in state.topics.values())
+    if stopped or state.lost or typed:
         return 3
     return 2 if state.resets else 1
 

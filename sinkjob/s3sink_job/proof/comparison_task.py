@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_api.spec import Destination
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.decode.decoder import Decoder
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.layout.folders import folders_of
@@ -24,11 +26,17 @@ from s3sink_job.layout.groups import groups_of
 from s3sink_job.layout.keys import MAX_KEY_BYTES
 from s3sink_job.layout.settings import Grouping
 from s3sink_job.proof.flush_history import WrittenObject
-from s3sink_job.proof.object_contents import UnreadableObject, difference, expected_rows, read_rows
+from s3sink_job.proof.object_contents import (
+    SCHEMA_FAULTS,
+    UnreadableObject,
+    UnreadableRecords,
+    difference,
+    expected_rows,
+    read_rows,
+)
 from s3sink_job.proof.verify_report import RecordCounts
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.task.encoding import Encoding
 
 
@@ -64,8 +72,13 @@ class ComparisonTask:
             if comparison is None:
                 at = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
                 bucket = open_bucket(self.destination, self.secrets, self.retrying)
-                comparison = PartitionComparison(at, self.expected[at], bucket)
-            comparison.add(batch)
+                access = SchemaAccess(self.secrets, self.retrying)
+                comparison = PartitionComparison(at, self.expected[at], bucket, access)
+            try:
+                comparison.add(batch)
+            except UnreadableRecords as error:
+                comparison.give_up(str(error))
+                break
         if comparison is not None:
             comparison.finish()
             row = json.dumps({"at": comparison.at, **asdict(comparison.counts)})
@@ -81,7 +94,7 @@ class GroupingRules:
 
     @classmethod
     def of(cls, encoding: Encoding) -> GroupingRules:
-        return cls(Decoding(encoding.decoding.key, encoding.decoding.value), encoding.grouping.rules)
+        return cls(replace(encoding.decoding, supplied=None), encoding.grouping.rules)
 
 
 @dataclass
@@ -97,6 +110,7 @@ class PartitionComparison:
     at: TopicPartition
     expected: ExpectedPartition
     bucket: Bucket
+    access: SchemaAccess = NO_ACCESS
     counts: RecordCounts = field(default_factory=RecordCounts)
     _groups: dict[tuple[GroupingRules, tuple[str, ...]], GroupObjects] = field(default_factory=dict)
     """By the rules of grouping and the group: other rules give the same names to other groups."""
@@ -132,9 +146,12 @@ class PartitionComparison:
         return pa.concat_batches(left).sort_by("offset") if left else batch
 
     def _split(self, batch: pa.RecordBatch, rules: GroupingRules) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
-        decoded = Decoder(rules.decoding).decode(batch)
+        decoded = Decoder(rules.decoding, access=self.access).decode(batch)
         folders = folders_of(decoded, rules.grouping, *self.at, MAX_KEY_BYTES)
         groups = groups_of(batch, rules.grouping, folders)
+        if missing := next((bad for bad in decoded.bad if bad.reason in SCHEMA_FAULTS), None):
+            where = f"{self.at[0]}-{self.at[1]}"
+            raise UnreadableRecords(f"{where}: not compared, because its records cannot be read: {missing.message}")
         if groups is None:
             yield (), batch
             return
@@ -158,6 +175,11 @@ class PartitionComparison:
             batch = batch.slice(inside)
             self._compare_first(group)
         return pa.concat_batches([*between, batch])
+
+    def give_up(self, why: str) -> None:
+        """Leaves out the objects that are not compared yet."""
+        self.counts.add_finding(why)
+        self._groups.clear()
 
     def finish(self) -> None:
         for group in self._groups.values():
@@ -199,7 +221,11 @@ class PartitionComparison:
             return
         counts.records += found.num_rows
         schema = self.expected.schemas.get(written.schema, "")
-        wanted = expected_rows(found, records, written.encoding, entry, schema)
+        try:
+            wanted = expected_rows(found, records, written.encoding, entry, schema, self.access)
+        except UnreadableRecords as error:
+            counts.add_finding(str(error))
+            return
         if wanted.equals(found):
             return
         apart = difference(wanted, found)

@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.columns.cast import Inexact
+from s3sink_job.columns.nested import any_leaf, with_leaves
 from s3sink_job.columns.text import number_text
 from s3sink_job.columns.types import from_text
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.formats.row_buffer import RowBuffer
 from s3sink_job.stores.bucket import Bucket
@@ -23,6 +25,13 @@ from s3sink_job.task.encoding import Encoding
 
 class UnreadableObject(S3SinkError):
     """The bytes of an object are not of its format or codec."""
+
+
+class UnreadableRecords(S3SinkError):
+    """The schemas of Kafka's records are not there any more."""
+
+
+SCHEMA_FAULTS = frozenset({"UnknownSchemaId", "WrongSchemaType", "InvalidSchema"})
 
 
 def read_rows(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> pa.Table | None:
@@ -40,15 +49,23 @@ def read_rows(bucket: Bucket, entry: ObjectEntry, encoding: Encoding) -> pa.Tabl
 
 
 def expected_rows(
-    found: pa.Table, batches: list[pa.RecordBatch], encoding: Encoding, entry: ObjectEntry, schema: str = ""
+    found: pa.Table,
+    batches: list[pa.RecordBatch],
+    encoding: Encoding,
+    entry: ObjectEntry,
+    schema: str = "",
+    access: SchemaAccess = NO_ACCESS,
 ) -> pa.Table:
     """Kafka's records as rows of the object's schema. Records that do not fit it stay as they are."""
-    builder = encoding.row_builder(entry.topic, entry.generation)
+    builder = encoding.row_builder(entry.topic, entry.generation, access=access)
     known = from_text(schema) if schema else builder.known_from(found.schema)
-    builder = encoding.row_builder(entry.topic, entry.generation, known)
+    builder = encoding.row_builder(entry.topic, entry.generation, known, access)
     buffer = RowBuffer()
     for batch in batches:
-        buffer.add(builder.build(batch).rows)
+        built = builder.build(batch)
+        if missing := next((bad for bad in built.bad if bad.reason in SCHEMA_FAULTS), None):
+            raise UnreadableRecords(f"{entry.key}: not compared, because its records cannot be read: {missing.message}")
+        buffer.add(built.rows)
     rows = buffer.take()
     try:
         return encoding.format.comparable(rows, encoding.output, found.schema)
@@ -67,9 +84,25 @@ class Difference:
 
 
 def difference(wanted: pa.Table, found: pa.Table) -> Difference:
-    want, have = ([repr(_canonical(row)) for row in table.to_pylist()] for table in (wanted, found))
+    want, have = ([repr(_canonical(row)) for row in _as_numbers(table).to_pylist()] for table in (wanted, found))
     missing, unexpected = Counter(want) - Counter(have), Counter(have) - Counter(want)
     return Difference(missing.total(), unexpected.total(), want == have)
+
+
+def _as_numbers(table: pa.Table) -> pa.Table:
+    """Dates and times as numbers: Python has no years beyond 9999, and no nanoseconds."""
+    columns = [
+        pa.chunked_array([with_leaves(chunk, pa.types.is_temporal, _as_number) for chunk in column.chunks])
+        if column.num_chunks and any_leaf(column.type, pa.types.is_temporal)
+        else column
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, table.schema.names)
+
+
+def _as_number(column: pa.Array) -> pa.Array:
+    small = pa.types.is_date32(column.type) or pa.types.is_time32(column.type)
+    return column.cast(pa.int32() if small else pa.int64())
 
 
 def _canonical(value: Any) -> Any:
@@ -80,7 +113,7 @@ def _canonical(value: Any) -> Any:
     match value:
         case dict():
             return {name: _canonical(inner) for name, inner in value.items()}
-        case list():
+        case list() | tuple():
             return [_canonical(item) for item in value]
         case str() if value[:1] and value[:1] in "{[-0123456789":
             try:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from s3sink_api.spec import S3Sink
 from s3sink_job.base.errors import FinalError, S3SinkError
+from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.resets import pending_reset
 from s3sink_job.flush.starting_offsets import describe_start
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.group_offsets import refuse_members
+from s3sink_job.proof.registry_check import registry_checks
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.probe import probe
 from s3sink_job.stores.uploads import try_upload
@@ -31,11 +33,13 @@ def preflight_checks(
     open_bucket: Callable[[], Bucket],
     ledger_of: Callable[[Bucket], Ledger],
     open_admin: Callable[[], Admin],
+    secrets: Secrets,
 ) -> Iterator[CheckResult]:
     """One result after the other. What cannot be tested after a failure is left out."""
     yield CheckResult("manifest", True, f"{sink.id} is valid")
     yield from _check_store(sink, open_bucket, ledger_of)
     yield from _check_kafka(sink, open_admin)
+    yield from (CheckResult(*found) for found in registry_checks(sink.spec, secrets))
 
 
 def _check_store(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from s3sink_job.columns.types import Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
 from s3sink_job.decode.decoder import DecodedBatch, Decoder
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.shape.columns import ColumnShaper, value_columns
 from s3sink_job.shape.lines import JsonLineShaper, text_lines
@@ -32,11 +33,17 @@ class BuiltRows:
 
 class RowBuilder:
     def __init__(
-        self, decoding: Decoding, shape: Shape, kind: RowKind, origin: Origin, known: pa.StructType | None = None
+        self,
+        decoding: Decoding,
+        shape: Shape,
+        kind: RowKind,
+        origin: Origin,
+        known: pa.StructType | None = None,
+        access: SchemaAccess = NO_ACCESS,
     ) -> None:
         """`known` are the columns that earlier slices found in the values."""
-        self._decoder = Decoder(decoding, known)
-        self._shape = shape
+        self._decoder = Decoder(decoding, known, access)
+        self._shape, self._typed = shape, decoding.typed
         self._spreads = kind.has_columns and shape.spreads_values and self._decoder.value.has_fields
         self._rows_of = _shaper(shape, kind, origin)
 
@@ -56,7 +63,7 @@ class RowBuilder:
 
     def known_from(self, schema: pa.Schema) -> pa.StructType | None:
         """The columns of the values in an object with this schema; None where they are not inferred."""
-        return value_columns(schema, self._shape) if self._spreads else None
+        return value_columns(schema, self._shape) if self._spreads and not self._typed else None
 
     def widen_to_text(self, path: Path) -> None:
         """Makes a column of the rows text from now on, because the format had to write it so."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from s3sink_job.base.errors import FinalError, S3SinkError
+from s3sink_job.columns.evolution import Incompatible, widened
 from s3sink_job.flush.manifest import ObjectEntry, SourceLog
 from s3sink_job.flush.slicing import contiguous_slices
 from s3sink_job.flush.state import SinkState, same_topic
@@ -25,8 +28,11 @@ class CommitCheck:
     admin: Admin
     bucket: Bucket
 
+    typed: Mapping[str, pa.StructType] = field(default_factory=dict)
+    """The known columns of topics whose records bring their types along."""
+
     def committable(self, results: list[SliceResult], *, most_bad_records: int) -> list[SliceResult]:
-        kept = self.contiguous(self.of_unchanged_logs(results))
+        kept = self.contiguous(self.of_one_schema(self.of_unchanged_logs(results)))
         skipped = sum(len(r.skipped) for r in kept)
         if skipped > most_bad_records:
             abort_uploads((entry for result in kept for entry in result.objects), self.bucket)
@@ -58,6 +64,28 @@ class CommitCheck:
                     slice=str(result.slice),
                 )
                 abort_uploads(result.objects, self.bucket)
+        return kept
+
+    def of_one_schema(self, results: list[SliceResult]) -> list[SliceResult]:
+        """Without slices whose columns do not fit those of a slice before them, which another task read.
+
+        Read again, with the columns of the other known, the records that do not fit are bad records.
+        """
+        kept, columns = [], dict(self.typed)
+        for result in results:
+            topic = result.slice.topic
+            if topic in columns and result.schema is not None and result.end > result.slice.start:
+                try:
+                    columns[topic] = widened(columns[topic], result.schema)
+                except Incompatible as error:
+                    logs.warning(
+                        "two slices of a flush have columns that do not fit; reading one again",
+                        slice=str(result.slice),
+                        cause=str(error),
+                    )
+                    abort_uploads(result.objects, self.bucket)
+                    continue
+            kept.append(result)
         return kept
 
     def contiguous(self, results: list[SliceResult]) -> list[SliceResult]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from s3sink_api.spec import Spec
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding, decoding_of
 from s3sink_job.formats.output_format import OutputFormat
 from s3sink_job.formats.registry import OUTPUT_FORMATS
@@ -69,9 +70,15 @@ class Encoding:
         """For the flush of that time, in milliseconds."""
         return replace(self, grouping=replace(self.grouping, layout=replace(self.layout, stamp=stamp)))
 
-    def row_builder(self, topic: str, generation: int = 1, known: pa.StructType | None = None) -> RowBuilder:
+    def row_builder(
+        self,
+        topic: str,
+        generation: int = 1,
+        known: pa.StructType | None = None,
+        access: SchemaAccess = NO_ACCESS,
+    ) -> RowBuilder:
         """For one slice. `known` are the columns that earlier slices of the topic found in the values."""
-        return RowBuilder(self.decoding, self.shape, self.format.rows, Origin(topic, generation), known)
+        return RowBuilder(self.decoding, self.shape, self.format.rows, Origin(topic, generation), known, access)
 
 
 def encoding_of(spec: Spec) -> Encoding:

@@ -10,15 +10,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from s3sink_api.spec import SchemaRegistry
 from s3sink_job.columns.types import from_text, to_doc
-from s3sink_job.decode.settings import Decoding
+from s3sink_job.decode.settings import Decoding, SchemaSource
 from s3sink_job.flush.rollback import SINCE_0_2
 from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
 from s3sink_job.shape.settings import Shape
 from s3sink_job.task.encoding import Encoding
 
+_REGISTRY = TypeAdapter(SchemaRegistry)
 NULLS_APART = "Separate"
+TYPED = ("key_schema", "value_schema", "key_registry", "value_registry")
+"""Fields that are there for typed records only."""
 DEFAULTS: Mapping[str, Any] = {
     "row_group_bytes": ParquetOptions.row_group_bytes,
     "dictionary": ParquetOptions.dictionary,
@@ -31,6 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "flatten": Shape.flatten,
     "envelope": Shape.envelope,
     "nulls": Shape.nulls,
+    **dict.fromkeys(TYPED, ""),
 }
 """Fields that a document may lack."""
 
@@ -42,6 +49,7 @@ def encoding_to_doc(encoding: Encoding) -> dict[str, Any]:
     timeless = {**doc, "layout": replace(encoding.layout, stamp=0)}
     usual = {**DEFAULTS, "layout": DEFAULT_LAYOUT}
     unused = {name for name in SINCE_0_2 if timeless[name] == usual[name]}
+    unused |= {name for name in TYPED if not doc[name]}
     return {name: value for name, value in doc.items() if name not in unused}
 
 
@@ -64,7 +72,16 @@ def whole_doc(encoding: Encoding) -> dict[str, Any]:
         "envelope": shape.envelope,
         "nulls": NULLS_APART if grouping.tombstones_apart else shape.nulls,
         "layout": asdict(grouping.layout),
+        "key_schema": decoding.key_schemas.inline,
+        "value_schema": decoding.value_schemas.inline,
+        "key_registry": _registry_to_doc(decoding.key_schemas),
+        "value_registry": _registry_to_doc(decoding.value_schemas),
     }
+
+
+def _registry_to_doc(schemas: SchemaSource) -> dict[str, Any] | str:
+    """Names of Secrets, never their content."""
+    return "" if schemas.registry is None else asdict(schemas.registry)
 
 
 def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
@@ -72,7 +89,10 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
     known = {**DEFAULTS, **doc}
     apart = known["nulls"] == NULLS_APART
     return Encoding(
-        Decoding(doc["key"], doc["value"], from_text(known["supplied"]) if known["supplied"] else None),
+        Decoding(
+            *(doc["key"], doc["value"], from_text(known["supplied"]) if known["supplied"] else None),
+            *(_schemas_from_doc(known, "key"), _schemas_from_doc(known, "value")),
+        ),
         Shape(doc["meta"], known["flatten"], tuple(known["envelope"]), Shape.nulls if apart else known["nulls"]),
         Grouping(_layout_from_doc(doc["layout"]) if "layout" in doc else DEFAULT_LAYOUT, known["window"], apart),
         Output(
@@ -81,6 +101,11 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
             CsvOptions(known["header"], known["delimiter"], known["quote"]),
         ),
     )
+
+
+def _schemas_from_doc(doc: Mapping[str, Any], part: str) -> SchemaSource:
+    registry = doc[f"{part}_registry"]
+    return SchemaSource(doc[f"{part}_schema"], _REGISTRY.validate_python(registry) if registry else None)
 
 
 def _layout_from_doc(doc: Mapping[str, Any]) -> ObjectLayout:

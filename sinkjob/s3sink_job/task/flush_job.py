@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillPlace, spill_folder
 from s3sink_job.flush.manifest import Slice
@@ -20,9 +21,9 @@ from s3sink_job.kafka.leaders import Leaders
 from s3sink_job.kafka.slice_reader import JobFailed, collect, read_slices
 from s3sink_job.report import logs
 from s3sink_job.stores.request_limit import RequestLimit
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.task.bad_records import SKIP_ALL, BadRecordPolicy
 from s3sink_job.task.routing import Encodings, Routing
+from s3sink_job.task.schema_handout import SchemaHandout
 from s3sink_job.task.slice_result import LARGE_RECORD, RESULT_SCHEMA, Failure, SliceResult, result_from_json
 from s3sink_job.task.slice_task import SliceTask
 from s3sink_job.task.task_settings import Rewrite, TaskSettings, TopicTarget
@@ -48,9 +49,13 @@ class FlushJob:
     longest_segment: int | None = None
     """Bytes between two slashes of a key, if the store has a limit."""
     leaders: Leaders = field(default_factory=Leaders)
+    handout: SchemaHandout = field(init=False)
     _jobs: int = 0
     _with_large_records: set[tuple[str, int]] = field(default_factory=set)
     """Partitions in which large records were found."""
+
+    def __post_init__(self) -> None:
+        self.handout = SchemaHandout(self.secrets)
 
     def task(
         self,
@@ -76,6 +81,7 @@ class FlushJob:
             bytes_per_second=self._bytes_per_second(len(slices)),
             conditional=conditional,
             request_limit=self.request_limit.now,
+            schemas=self.handout.for_topics({s.topic: encodings.of(s.topic).decoding for s in slices}),
             longest_segment=self.longest_segment,
         )
         default = TopicTarget(encodings.default, spec.destination, spec.flush.records, spec.flush.bytes)
@@ -148,6 +154,7 @@ class FlushJob:
         results = self._without_refused_keys(task, connection, group)
         self.on_request_retries(sum(r.request_retries for r in results))
         self._adjust_request_limit(results)
+        self.handout.learn(results)
         self._jobs += 1
         if self._jobs % JOBS_PER_GC == 0:
             self.spark.sparkContext._jvm.System.gc()  # type: ignore[union-attr]

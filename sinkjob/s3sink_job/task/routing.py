@@ -8,6 +8,10 @@ from itertools import combinations
 
 from s3sink_api.spec import Destination, Spec
 from s3sink_job.base.errors import FinalError
+from s3sink_job.decode.avro_decoder import decoder_of
+from s3sink_job.decode.avro_schema import InvalidSchema
+from s3sink_job.decode.settings import Decoding
+from s3sink_job.decode.writer_schemas import WriterSchema
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.manifest import Manifest
 from s3sink_job.flush.problem import Problem
@@ -73,8 +77,9 @@ class Routing:
         return any(encoding.grouped for encoding in (self.default, *self._encodings))
 
     def check(self) -> None:
-        """Refuses what the spec cannot check: time zones, locales, and layouts that could give two objects one key."""
+        """Refuses what the spec cannot check: time zones, locales, schemas, layouts that could share a key."""
         for encoding in (self.default, *self._encodings):
+            _check_inline_schemas(encoding.decoding)
             for item in encoding.layout.items:
                 if item.kind == "Time":
                     clock_of(item)
@@ -139,3 +144,12 @@ class Routing:
             return None
         names = " and ".join(f"spec.routes[{number}]" for number in found)
         return Problem("RoutesOverlap", f"topic {topic} matches {names}: change them so that only one matches")
+
+
+def _check_inline_schemas(decoding: Decoding) -> None:
+    for part, source in (("key", decoding.key_schemas), ("value", decoding.value_schemas)):
+        if source.inline:
+            try:
+                decoder_of(WriterSchema("AVRO", source.inline))
+            except InvalidSchema as error:
+                raise FinalError(f"spec.source.{part}.schema is {error}", reason="InvalidSchema") from None

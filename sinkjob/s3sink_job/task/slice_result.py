@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from s3sink_job.columns.types import from_text, to_text
+from s3sink_job.decode.schema_access import SchemasByRegistry
+from s3sink_job.decode.writer_schemas import WriterSchema
 from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
 from s3sink_job.stores.request_limit import PARALLEL
 
@@ -49,6 +53,8 @@ class SliceResult:
     """Parallel requests that the task was down to at its end."""
     refused_keys: tuple[tuple[tuple[str, ...], str], ...] = ()
     """Groups whose key the store refuses, each with the reason."""
+    found_schemas: SchemasByRegistry = field(default_factory=dict)
+    """Of typed records: those that the task had to ask a registry for."""
 
     def to_json(self) -> str:
         doc = asdict(replace(self, schema=None))
@@ -69,4 +75,11 @@ def result_from_json(text: str) -> SliceResult:
         throttled=doc["throttled"],
         request_limit=doc["request_limit"],
         refused_keys=tuple((tuple(group), why) for group, why in doc["refused_keys"]),
+        found_schemas={url: _schemas(by_id) for url, by_id in doc["found_schemas"].items()},
     )
+
+
+def _schemas(by_id: Mapping[str, Any]) -> dict[int, WriterSchema]:
+    return {
+        int(number): WriterSchema(doc["kind"], doc["text"], tuple(doc["references"])) for number, doc in by_id.items()
+    }

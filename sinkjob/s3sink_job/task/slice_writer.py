@@ -49,7 +49,8 @@ class SliceWriter:
             on_retry=self._count_retry,
         )
         encoding = self._target.encoding
-        self._builder = encoding.row_builder(self._slice.topic, self._slice.generation, work.schema)
+        self._access = self._settings.schema_access()
+        self._builder = encoding.row_builder(self._slice.topic, self._slice.generation, work.schema, self._access)
         self._pipeline = RecordPipeline(encoding, self._slice, self._builder, _longest_folder(work))
         self._objects = _open_objects(work, bucket, self._builder.widen_to_text)
 
@@ -86,6 +87,7 @@ class SliceWriter:
             request_retries=self._retries,
             throttled=self._limit.throttled,
             request_limit=self._limit.now,
+            found_schemas=self._access.found,
         )
         if self._failure is not None and self._failure.offset is None:
             self.abandon()

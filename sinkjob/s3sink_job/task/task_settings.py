@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from s3sink_api.spec import Destination
+from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillPlace
+from s3sink_job.decode.schema_access import SchemaAccess, SchemasByRegistry
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.stores.request_limit import PARALLEL
-from s3sink_job.stores.retry import RetryPolicy
 from s3sink_job.task.bad_records import BadRecordPolicy
 from s3sink_job.task.encoding import Encoding
 
@@ -61,8 +62,13 @@ class TaskSettings:
     """Whether the store supports conditional writes."""
     request_limit: int = PARALLEL
     """Parallel requests that the task starts with."""
+    schemas: SchemasByRegistry = field(default_factory=dict)
+    """Of typed records, as far as the driver knows them."""
     longest_segment: int | None = None
     """Bytes between two slashes of a key, if the store has a limit."""
+
+    def schema_access(self) -> SchemaAccess:
+        return SchemaAccess(self.secrets, self.retry, self.schemas)
 
     @property
     def name_mark(self) -> str:
