@@ -8,14 +8,13 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import fastavro
 
 from benchmarks.topic import PARTITIONS, STOCK, at, fields, place
-from tools.parts.registry import SchemaRegistry
 
 TAIL: list[dict[str, Any]] = [
     {"name": "kind", "type": "string"},
@@ -35,6 +34,9 @@ TAIL: list[dict[str, Any]] = [
     {"name": "title", "type": "string"},
 ]
 HEAD = [{"name": "id", "type": "long"}, {"name": "at", "type": "string"}]
+Register: TypeAlias = Callable[[str], int]
+"""Gives a schema its id."""
+NULL = b"\x00"
 MORE_STOCK = 1_000
 """Values of the added fields, for each version."""
 
@@ -47,15 +49,17 @@ class AvroEvents:
     """The same numbers and values as `Events` with the same seed."""
 
     def __init__(
-        self, registry: SchemaRegistry, subject: str, versions: int = 1, seed: int = 7, stock: int = STOCK
+        self, register: Register, versions: int = 1, seed: int = 7, stock: int = STOCK, *, last_only: bool = False
     ) -> None:
+        """With `last_only` the last version writes the rows of all versions, with nulls for what they lack."""
         tail, chance = fastavro.parse_schema(_record(TAIL)), random.Random(seed)
         self._tails = [_encoded(tail, fields(chance)) for _ in range(stock)]
         self._versions = []
         for version in range(1, versions + 1):
-            number = registry.register(subject, json.dumps(schema(version)))
+            number = register(json.dumps(schema(versions if last_only else version)))
+            lacking = NULL * (versions - version if last_only else 0)
             more = fastavro.parse_schema(_record(_added(version)))
-            stock_of_more = [_encoded(more, _more(chance, version)) for _ in range(MORE_STOCK)]
+            stock_of_more = [_encoded(more, _more(chance, version)) + lacking for _ in range(MORE_STOCK)]
             self._versions.append((b"\x00" + number.to_bytes(4, "big"), stock_of_more))
 
     def values(self, partition: int, start: int, count: int) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -13,7 +14,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from benchmarks.avro_topic import AvroEvents
-from benchmarks.cases import AVRO_TOPIC, SMALL, TYPED, VERSIONS_TOPIC, WARM_UP, Case, document, secrets
+from benchmarks.cases import (
+    AVRO_TOPIC,
+    LAST_VERSION_TOPIC,
+    SMALL,
+    TYPED,
+    VERSIONS_TOPIC,
+    WARM_UP,
+    Case,
+    document,
+    secrets,
+)
 from benchmarks.process_tree import Watch
 from benchmarks.runner import Child, ChildFailed
 from benchmarks.topic import PARTITIONS, Events, Filler, create
@@ -22,8 +33,8 @@ from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server
 
 SMALL_RECORDS = 1000
-VERSIONS = {AVRO_TOPIC: 1, VERSIONS_TOPIC: 10}
-"""Versions of the schema, for topics with Avro."""
+VERSIONS = 10
+"""Of the schema, in topics with several."""
 SETTLED = 20
 """Small flushes until the JVM has compiled its code; the later ones are measured."""
 MIB = 2**20
@@ -98,8 +109,10 @@ class Bench:
     def typed(self, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
         """Topics with Avro take turns with a topic with the same records as JSON."""
         with SchemaRegistry() as registry:
-            for name, versions in VERSIONS.items():
-                filler = Filler(self.kafka, AvroEvents(registry, f"{name}-value", versions))
+            for name in (AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC):
+                register, versions = partial(registry.register, f"{name}-value"), 1 if name == AVRO_TOPIC else VERSIONS
+                events = AvroEvents(register, versions, last_only=name == LAST_VERSION_TOPIC)
+                filler = Filler(self.kafka, events)
                 self.topic(f"{name}-{WARM_UP}", warm_up, filler)
                 self.topic(name, records, filler)
             topic = self.topic("beside-avro", records)

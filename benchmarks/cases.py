@@ -70,14 +70,17 @@ SHAPES = {
     )
 }
 """The cost of other formats and layouts, compared with Parquet."""
-BESIDE, AVRO, VERSIONS = "json-parquet-beside-avro", "avro-parquet", "avro-parquet-10-versions"
-AVRO_TOPIC, VERSIONS_TOPIC = "avro-events", "avro-versions"
+BESIDE, AVRO = "json-parquet-beside-avro", "avro-parquet"
+LAST_VERSION, VERSIONS = "avro-parquet-last-version", "avro-parquet-10-versions"
+AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC = "avro-events", "avro-last-version", "avro-versions"
 TYPED = {
     case.name: case
     for case in (
         Case(BESIDE, "drain", FORMATS[COLUMNS]),
         Case(AVRO, "drain", FORMATS[COLUMNS], topic=AVRO_TOPIC, input="Avro"),
         Case("avro-avro", "drain", SHAPES["avro"].format, topic=AVRO_TOPIC, input="Avro"),
+        # The rows of the ten versions, with one schema: the difference is the cost of versions.
+        Case(LAST_VERSION, "drain", FORMATS[COLUMNS], topic=LAST_VERSION_TOPIC, input="Avro"),
         Case(VERSIONS, "drain", FORMATS[COLUMNS], topic=VERSIONS_TOPIC, input="Avro"),
     )
 }

@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import MIB, Round, SmallFlushes
-from benchmarks.cases import AVRO, BESIDE, COLUMNS, LIMIT, LINES, MANY, REFERENCE, VERSIONS
+from benchmarks.cases import AVRO, BESIDE, COLUMNS, LAST_VERSION, LIMIT, LINES, MANY, REFERENCE, VERSIONS
 
 HERE = Path(__file__).parent
 RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
 RATIOS = {LINES: 0.50, COLUMNS: 0.25}
 PEAK_MIB = 1.3e9 / MIB
 SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
-TYPED_RATIOS = {AVRO: (BESIDE, 1.5), VERSIONS: (AVRO, 0.85)}
+TYPED_RATIOS = ((AVRO, BESIDE, 1.5), (VERSIONS, AVRO, 0.85), (VERSIONS, LAST_VERSION, 0.85))
 """Of a case to another one in the same turns."""
 MANY_MIB = 2e9 / MIB
 SMALL_SECONDS = 0.6
@@ -71,7 +71,7 @@ def goals(
         if name in shapes:
             value = shapes[name].per_cpu_second / shapes[REFERENCE].per_cpu_second
             found.append(Goal(f"{name}: ratio to {REFERENCE}", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))
-    for name, (reference, ratio) in TYPED_RATIOS.items():
+    for name, reference, ratio in TYPED_RATIOS:
         if name in typed:
             value = typed[name].per_cpu_second / typed[reference].per_cpu_second
             found.append(Goal(f"{name}: ratio to {reference}", value, ratio, True, f"{value:.2f} of {ratio:.2f}"))

@@ -286,6 +286,7 @@ def _damaged(value: bytes) -> st.SearchStrategy[bytes]:
         ("string", b"", "ends within $"),
         ("string", b"\x01", "has the length -1 at $"),
         ("string", b"\x02\xff", "has text at $ that is not UTF-8"),
+        ({"type": "map", "values": "int"}, b"\x02\x02\xff\x02\x00", "has text at $ that is not UTF-8"),
         ("int", b"\x02\x02", "has 1 bytes behind its last field"),
         ("int", b"\xff\xff\xff\xff\xff\x01", "which has 32 bits"),
         ("long", b"\xff" * 11, "has a number of more than 64 bits at $"),

@@ -1,13 +1,14 @@
 """Input format Avro: in the wire format of schema registries, or plain with an inline schema.
 
-The records of a batch are decoded schema by schema, and put back in order. The columns are those of all schemas
-together: what one schema lacks is null.
+The records of a batch are decoded in groups, one for the versions of a schema, and put back in order. The columns are
+those of all schemas together: what one schema lacks is null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from s3sink_job.columns.types import TEXT, Column, Path
 from s3sink_job.decode.avro_cursor import Ints, Records
 from s3sink_job.decode.avro_decoder import AvroDecoder, decoder_of
 from s3sink_job.decode.avro_schema import InvalidSchema
+from s3sink_job.decode.avro_versions import AvroVersions, VersionFamilies
 from s3sink_job.decode.bad_records import Fault, Faults, faults_at
 from s3sink_job.decode.column_values import column_values
 from s3sink_job.decode.field_values import FieldValues, field_name
@@ -30,31 +32,61 @@ WHOLE = "value"
 """The column of values that are no records."""
 
 
-@dataclass(frozen=True)
-class SchemaGroup:
-    """The records of a batch that one schema wrote."""
+class Values:
+    """The values of a batch that are not null. Each has the code of its schema, once it is known."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column.cast(pa.binary())
+        self.rows: Ints = np.arange(len(column))
+        """The row of each value in the batch."""
+        if self.column.null_count:
+            self.rows = np.flatnonzero(self.column.is_valid().to_numpy(zero_copy_only=False))
+            self.column = self.column.take(pa.array(self.rows))
+        self.records = Records(self.column)
+        self.codes: Ints = np.zeros(len(self.rows), np.int64)
+
+    def rows_of(self, code: int) -> list[int]:
+        found: list[int] = self.rows[self.codes == code].tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FoundSchema:
+    """A schema of a batch."""
 
     name: str
-    """Of the schema, for messages."""
+    """For messages."""
+    code: int
+    decoder: AvroDecoder
+
+
+@dataclass(frozen=True)
+class SchemaGroup:
+    """The records of a batch that were decoded together."""
+
+    schemas: list[FoundSchema]
     rows: Ints
     values: Column
 
-    @property
-    def record(self) -> pa.StructType:
-        kind = self.values.type
-        return kind if pa.types.is_struct(kind) else pa.struct([(WHOLE, kind)])
-
-    @property
-    def group(self) -> RowGroup:
+    def columns(self, refused: list[FoundSchema]) -> RowGroup:
+        """Without columns that only refused schemas have."""
+        kind = _record_of(self.values.type)
         columns = self.values.flatten() if pa.types.is_struct(self.values.type) else [self.values]
         if not columns:
             return RowGroup(self.rows, pa.RecordBatch.from_struct_array(self.values))
-        return RowGroup(self.rows, pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self.record))))
+        found = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kind)))
+        if any(schema in refused for schema in self.schemas):
+            kept = {name for s in self.schemas if s not in refused for name in _record_of(s.decoder.type).names}
+            found = found.select([name for name in kind.names if name in kept])
+        return RowGroup(self.rows, found)
 
 
 @dataclass
 class DecodedColumn:
     count: int
+    values: Values
+    schemas: list[FoundSchema] = field(default_factory=list)
+    """In the order in which they come first."""
     groups: list[SchemaGroup] = field(default_factory=list)
     faults: dict[int, Fault] = field(default_factory=dict)
 
@@ -90,6 +122,9 @@ class AvroInput:
         self.part = part
         self._schemas = schemas
         self._columns = TypedColumns(known)
+        self._accepted: WeakSet[AvroDecoder] = WeakSet()
+        """Those whose columns are taken. Columns only widen: what fitted once fits for ever."""
+        self._families = VersionFamilies()
         self._last: tuple[Column, DecodedColumn] | None = None
         """The last column that was decoded: one batch is asked for rows and for fields."""
 
@@ -113,16 +148,20 @@ class AvroInput:
 
     def rows(self, column: Column) -> tuple[pa.RecordBatch, Faults]:
         decoded = self._decoded(column)
-        faults, groups = dict(decoded.faults), []
-        for group in decoded.groups:
-            if faults and all(row in faults for row in group.rows.tolist()):
-                continue  # a schema without a good record must not decide on the columns
-            if fault := self._columns.take(group.record):
-                named = fault.prefixed(f"{self.part} of {group.name}")
-                faults = dict.fromkeys(group.rows.tolist(), named) | faults
+        faults, refused = dict(decoded.faults), []
+        for schema in decoded.schemas:
+            if schema.decoder in self._accepted:
+                continue
+            rows = decoded.values.rows_of(schema.code)
+            if all(row in decoded.faults for row in rows):
+                refused.append(schema)  # without a good record it must not decide on the columns
+            elif fault := self._columns.take(_record_of(schema.decoder.type)):
+                refused.append(schema)
+                faults = dict.fromkeys(rows, fault.prefixed(f"{self.part} of {schema.name}")) | faults
             else:
-                groups.append(group.group)
-        return in_order(groups, self._columns.record, len(column)), faults
+                self._accepted.add(schema.decoder)
+        usable = [group for group in decoded.groups if any(schema not in refused for schema in group.schemas)]
+        return in_order([group.columns(refused) for group in usable], self._columns.record, len(column)), faults
 
     def fields(self, column: Column, paths: Mapping[Path, bool], *, unique_names: bool) -> dict[Path, FieldValues]:
         decoded = self._decoded(column)
@@ -143,45 +182,49 @@ class AvroInput:
     def _decoded(self, column: Column) -> DecodedColumn:
         if self._last is not None and _same(self._last[0], column):
             return self._last[1]
-        decoded = DecodedColumn(len(column))
-        values = column.cast(pa.binary())
-        rows = np.arange(len(column))
-        if values.null_count:
-            rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-            values = values.take(pa.array(rows))
-        for schema, name, chosen, skip in self._by_schema(values, rows, decoded.faults):
-            decoder = self._decoder(schema, name, rows[chosen], decoded.faults)
-            if decoder is not None:
-                part = values if len(chosen) == len(values) else values.take(pa.array(chosen))
-                self._decode(decoder, name, part, skip, rows[chosen], decoded)
+        values = Values(column)
+        decoded = DecodedColumn(len(column), values)
+        for schema, name, code in self._by_schema(values, decoded.faults):
+            try:
+                decoded.schemas.append(FoundSchema(name, code, self._decoder(schema, name)))
+            except _Unusable as error:
+                decoded.faults |= dict.fromkeys(values.rows_of(code), error.fault)
+        for family, schemas in self._families.together([schema.decoder for schema in decoded.schemas]):
+            self._decode(family, [decoded.schemas[number] for number in schemas], decoded)
         self._last = (column, decoded)
         return decoded
 
-    def _by_schema(
-        self, values: Column, rows: Ints, faults: dict[int, Fault]
-    ) -> Iterator[tuple[WriterSchema, str, Ints, int]]:
-        """Each schema with its name, the places of its records, and the bytes in front of each record."""
-        if not len(values):
+    def _by_schema(self, values: Values, faults: dict[int, Fault]) -> Iterator[tuple[WriterSchema, str, int]]:
+        """Each schema with its name and its code, in the order in which they come first."""
+        if not len(values.rows):
             return
         if self._schemas.inline is not None:
-            yield self._schemas.inline, f"spec.source.{self.part}.schema", np.arange(len(values)), 0
+            yield self._schemas.inline, f"spec.source.{self.part}.schema", 0
             return
-        records = Records(values)
-        first, length = records.data[records.bounds[:-1]], np.diff(records.bounds)
-        wrong = np.flatnonzero((length < PREFIX) | (first != 0))
-        for row in wrong.tolist():
-            faults[int(rows[row])] = self._no_prefix(values[row].as_py())
-        ids = records.unaligned(">u4")[records.bounds[:-1] + 1].astype(np.int64)
-        ids[wrong] = -1
-        for number, chosen in _groups(ids):
+        for code, number in enumerate(self._ids(values, faults)):
             if number < 0:
                 continue
             schema = self._schemas.by_id(number)
             if schema is None:
                 why = f"{self.part} has the schema id {number}, which the schema registry does not have"
-                faults |= faults_at(rows[chosen].tolist(), "UnknownSchemaId", why)
+                faults |= faults_at(values.rows_of(code), "UnknownSchemaId", why)
                 continue
-            yield schema, f"schema id {number}", chosen, PREFIX
+            yield schema, f"schema id {number}", code
+
+    def _ids(self, values: Values, faults: dict[int, Fault]) -> list[int]:
+        """The schema ids of the batch by code; -1 for values without one."""
+        records, begin = values.records, values.records.bounds[:-1]
+        wrong = np.flatnonzero((np.diff(records.bounds) < PREFIX) | (records.data[begin] != 0))
+        for place in wrong.tolist():
+            faults[int(values.rows[place])] = self._no_prefix(values.column[place].as_py())
+        ids = records.unaligned(">u4")[begin + 1].astype(np.int64)
+        ids[wrong] = -1
+        if (ids == ids[0]).all():
+            return [int(ids[0])]
+        encoded = pa.array(ids).dictionary_encode()
+        values.codes = encoded.indices.to_numpy()
+        found: list[int] = encoded.dictionary.to_pylist()
+        return found
 
     def _no_prefix(self, value: bytes) -> Fault:
         if value[:1] in (b"", b"\x00"):
@@ -190,37 +233,45 @@ class AvroInput:
             why = f"begins with the byte 0x{value[0]:02x}, and not with 0 and the id of a schema"
         return Fault("NotWireFormat", f"{self.part} {why}: check spec.source.{self.part}.format")
 
-    def _decoder(self, schema: WriterSchema, name: str, rows: Ints, faults: dict[int, Fault]) -> AvroDecoder | None:
+    def _decoder(self, schema: WriterSchema, name: str) -> AvroDecoder:
         if schema.kind != "AVRO":
             why = f"{self.part} has {name}, which is {schema.kind} and not AVRO: check spec.source.{self.part}.format"
-            faults |= faults_at(rows.tolist(), "WrongSchemaType", why)
-            return None
+            raise _Unusable(Fault("WrongSchemaType", why))
         try:
             return decoder_of(schema)
         except InvalidSchema as error:
-            faults |= faults_at(rows.tolist(), "InvalidSchema", f"{self.part}: {name} is {error}")
-            return None
+            raise _Unusable(Fault("InvalidSchema", f"{self.part}: {name} is {error}")) from None
 
-    def _decode(
-        self, decoder: AvroDecoder, name: str, values: Column, skip: int, rows: Ints, decoded: DecodedColumn
-    ) -> None:
-        found, faults = decoder.decode(values, skip)
-        decoded.groups.append(SchemaGroup(name, rows, found))
+    def _decode(self, family: AvroVersions | None, schemas: list[FoundSchema], decoded: DecodedColumn) -> None:
+        values, skip = decoded.values, 0 if self._schemas.inline else PREFIX
+        column, records, codes, rows = values.column, values.records, values.codes, values.rows
+        if len(schemas) < len(decoded.schemas) or decoded.faults:
+            mine = np.isin(codes, [schema.code for schema in schemas])
+            column, codes, rows = column.filter(pa.array(mine)), codes[mine], rows[mine]
+            records = Records(column)
+        if family is None:
+            found, faults = schemas[0].decoder.decode(column, skip, records)
+        else:
+            versions = np.zeros(int(codes.max()) + 1, np.int64)
+            for schema in schemas:
+                versions[schema.code] = family.number(schema.decoder)
+            found, faults = family.decode(column, skip, versions[codes], records)
+        decoded.groups.append(SchemaGroup(schemas, rows, found))
+        names = {schema.code: schema.name for schema in schemas}
         for row, fault in faults.items():
-            decoded.faults[int(rows[row])] = fault.prefixed(f"{self.part} of {name}")
+            decoded.faults[int(rows[row])] = fault.prefixed(f"{self.part} of {names[int(codes[row])]}")
 
 
-def _groups(ids: Ints) -> Iterator[tuple[int, Ints]]:
-    """The rows of each id, ids in the order in which they come first."""
-    if (ids == ids[0]).all():
-        yield int(ids[0]), np.arange(len(ids))
-        return
-    distinct, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes))
-    for place in np.argsort(first).tolist():
-        start = 0 if not place else int(ends[place - 1])
-        yield int(distinct[place]), order[start : int(ends[place])]
+class _Unusable(ValueError):
+    """A schema that cannot decode anything."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def _record_of(kind: pa.DataType) -> pa.StructType:
+    return kind if pa.types.is_struct(kind) else pa.struct([(WHOLE, kind)])
 
 
 def _same(one: Column, other: Column) -> bool:

@@ -43,13 +43,22 @@ def reader_of(kind: AvroType) -> Reader | None:
     return _reader(kind)
 
 
-def read_columns(reader: Reader, column: Column, skip: int) -> tuple[Column, Mask]:
+def read_columns(reader: Reader, column: Column, skip: int, records: Records | None = None) -> tuple[Column, Mask]:
     """The values behind the first `skip` bytes, and a mask of the rows that have to be read alone."""
-    records = Records(column)
-    begin, end = records.bounds[:-1] + skip, records.bounds[1:]
-    cursor = Cursor(records, np.arange(len(column)), np.minimum(begin, records.size + 1), end)
-    values = reader.read(cursor, None)
-    return values, records.refused | (cursor.at != end)
+    cursor = cursor_over(records or Records(column), skip)
+    return reader.read(cursor, None), unreadable(cursor)
+
+
+def cursor_over(records: Records, skip: int) -> Cursor:
+    """All records, from behind their first `skip` bytes."""
+    begin = np.minimum(records.bounds[:-1] + skip, records.size + 1)
+    return Cursor(records, np.arange(len(begin)), begin, records.bounds[1:])
+
+
+def unreadable(cursor: Cursor) -> Mask:
+    """The records that have to be read alone, once all fields are read."""
+    cut: Mask = cursor.at != cursor.end
+    return cursor.records.refused | cut
 
 
 def _holds_recursion(kind: AvroType) -> bool:

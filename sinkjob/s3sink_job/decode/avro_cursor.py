@@ -6,6 +6,7 @@ at the end it is known by its position, and what was read for it is thrown away.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -18,10 +19,14 @@ from s3sink_job.decode.utf8 import utf8
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-PADDING = 32
+PADDING = 64
 """Bytes behind the last record that may be read, and are thrown away."""
+SLACK = PADDING - 16
+"""How far positions may be behind the last byte: a number of eight or ten bytes can still be read there."""
 LONGEST_NUMBER = 10
 """Bytes of a number of 64 bits."""
+SHORT = np.array([byte >> 1 ^ -(byte & 1) for byte in range(0x80)])
+"""The numbers of one byte."""
 U = np.uint64
 LAST_BYTES = U(0x8080808080808080)
 SEVEN_BITS = U(0x7F7F7F7F7F7F7F7F)
@@ -49,11 +54,15 @@ class Records:
         if self.size:
             self.data[: self.size] = np.frombuffer(data, np.uint8, self.size, start)
         self.refused: Mask = np.zeros(count, np.bool_)
+        self._unaligned: dict[str, np.ndarray] = {}
 
     def unaligned(self, dtype: str) -> np.ndarray:
         """The bytes as numbers that begin at every byte."""
-        kind = np.dtype(dtype)
-        return np.ndarray((self.size + PADDING - kind.itemsize + 1,), kind, self.data.data, strides=(1,))
+        if dtype not in self._unaligned:
+            kind = np.dtype(dtype)
+            shape = (self.size + PADDING - kind.itemsize + 1,)
+            self._unaligned[dtype] = np.ndarray(shape, kind, self.data.data, strides=(1,))
+        return self._unaligned[dtype]
 
 
 class Cursor:
@@ -61,16 +70,21 @@ class Cursor:
 
     def __init__(self, records: Records, rows: Ints, at: Ints, end: Ints) -> None:
         self.records, self.rows, self.at, self.end = records, rows, at, end
+        self._beyond = 1
+        """How far positions can be behind the last byte."""
 
     def __len__(self) -> int:
         return len(self.at)
 
     def some(self, chosen: Ints) -> Cursor:
         """A cursor for some of the records; `follow` brings the positions back."""
-        return Cursor(self.records, self.rows[chosen], self.at[chosen], self.end[chosen])
+        other = Cursor(self.records, self.rows[chosen], self.at[chosen], self.end[chosen])
+        other._beyond = self._beyond
+        return other
 
     def follow(self, chosen: Ints, other: Cursor) -> None:
         self.at[chosen] = other.at
+        self._beyond = max(self._beyond, other._beyond)
 
     @property
     def beyond(self) -> Mask:
@@ -82,24 +96,35 @@ class Cursor:
         self.records.refused[self.rows[which]] = True
 
     def skip(self, steps: Ints | int, present: Mask | None) -> None:
-        """Behind the last byte all positions are the same, and wrong."""
-        steps = steps if present is None else steps * present
-        self.at = np.minimum(self.at + steps, self.records.size + 1)
+        """Positions behind the last byte are wrong, and are set back before they leave the padding."""
+        self.at = self.at + (steps if present is None else steps * present)
+        self._beyond = self._beyond + steps if isinstance(steps, int) else PADDING
+        if self._beyond > SLACK:
+            np.minimum(self.at, self.records.size + 1, out=self.at)
+            self._beyond = 1
 
     def number(self, present: Mask | None = None) -> Ints:
         """A number of up to 64 bits. For most numbers one look at eight bytes is enough."""
         if not len(self):
             return self.at
-        first = self.records.data[self.at]
+        first = self._first(present)
         if first.max() < 0x80:
             self.skip(1, present)
-            value = first.astype(np.int64)
-        else:
-            value = self._long_number(present)
-        return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
+            return SHORT[first]
+        return self._long_numbers(first, present)
 
-    def _long_number(self, present: Mask | None) -> Ints:
-        word = self.records.unaligned("<u8")[self.at]
+    def _first(self, present: Mask | None) -> Bytes:
+        """The next byte of each record; 0 where the value is absent."""
+        first = self.records.data[self.at]
+        if present is not None:
+            first *= present
+        return first
+
+    def _long_numbers(self, first: Bytes, present: Mask | None) -> Ints:
+        """Numbers of which some have more than one byte."""
+        chosen = np.flatnonzero(first >= 0x80)
+        at, most = (self.at, True) if 2 * len(chosen) > len(self) else (self.at[chosen], False)
+        word = self.records.unaligned("<u8")[at]
         ends = ~word & LAST_BYTES
         below = (ends & (~ends + U(1))) - U(1)
         length = (np.bitwise_count(below).astype(np.int64) + 1) >> 3
@@ -108,9 +133,13 @@ class Cursor:
             word = (word & upper) >> shift | word & lower
         longer = np.flatnonzero(ends == 0)
         if len(longer):
-            word[longer], length[longer] = self._very_long_numbers(longer, present)
+            rows = longer if most else chosen[longer]
+            word[longer], length[longer] = self._very_long_numbers(rows, present)
+        if not most:
+            word, length = _placed(word, chosen, first), _placed(length, chosen, np.ones(len(self), np.int64))
         self.skip(length, present)
-        return word.view(np.int64)
+        value = word.view(np.int64)
+        return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
 
     def _very_long_numbers(self, chosen: Ints, present: Mask | None) -> tuple[npt.NDArray[np.uint64], Ints]:
         """Numbers of more than eight bytes."""
@@ -133,10 +162,14 @@ class Cursor:
             self.refuse(wrong, present)
         return value.astype(np.int32)
 
-    def count(self, most: int, present: Mask | None) -> Ints:
+    def count(self, most: int, present: Mask | None) -> Ints | Bytes:
         """A number from 0 to `most - 1`; 0 where it is refused."""
+        first = self._first(present)
+        if not (first & 1).any() and first.max(initial=0) < min(2 * most, 0x80):
+            self.skip(1, present)
+            return first >> 1
         value = self.number(present)
-        wrong = (value < 0) | (value >= most)
+        wrong = value.view(np.uint64) >= most
         if wrong.any():
             self.refuse(wrong, present)
             value = np.where(wrong, 0, value)
@@ -166,7 +199,7 @@ class Cursor:
             length = length * present
         begin = self.at
         self.skip(length, None)
-        return self._cut(begin, begin + length, None if present is None else ~present)
+        return self._cut(begin, self.at, None if present is None else ~present)
 
     def _cut(self, begin: Ints, end: Ints, null: Mask | None) -> Column:
         """The bytes of each record from `begin` to `end`, as far as the record has them.
@@ -180,7 +213,7 @@ class Cursor:
         bounds[-1] = bounds[-2] if len(self) else 0
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.records.data)]
         every = pa.Array.from_buffers(pa.binary(), 2 * len(self), buffers)
-        return every.take(pa.array(np.arange(0, 2 * len(self), 2), mask=null))
+        return every.take(_evens(len(self)) if null is None else pa.array(2 * np.arange(len(self)), mask=null))
 
     def text(self, present: Mask | None) -> Column:
         found, faults = utf8(self.binary(present))
@@ -198,3 +231,14 @@ class Cursor:
         values = self._cut(begin, end, ~whole).drop_null().buffers()[2]
         found = pa.Array.from_buffers(pa.binary(size), int(whole.sum()), [None, values])
         return found if whole.all() else found.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
+
+
+def _placed(some: np.ndarray, places: Ints, others: np.ndarray) -> np.ndarray:
+    found = others.astype(some.dtype)
+    found[places] = some
+    return found
+
+
+@lru_cache(maxsize=4)
+def _evens(count: int) -> Column:
+    return pa.array(np.arange(0, 2 * count, 2))

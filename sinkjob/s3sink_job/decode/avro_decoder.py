@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.avro_columns import read_columns, reader_of
+from s3sink_job.decode.avro_cursor import Ints, Mask, Records
 from s3sink_job.decode.avro_logical import logical_columns
 from s3sink_job.decode.avro_rows import INVALID, NotAvro, read_row
-from s3sink_job.decode.avro_schema import parse_schema
+from s3sink_job.decode.avro_schema import AvroType, parse_schema
 from s3sink_job.decode.avro_types import column_type, plain_type
 from s3sink_job.decode.bad_records import NO_FAULTS, Fault, Faults
 from s3sink_job.decode.text_cache import TextCache
@@ -27,37 +28,56 @@ class AvroDecoder:
     def __init__(self, schema: WriterSchema) -> None:
         """Raises `InvalidSchema`."""
         self._schema = parse_schema(schema)
-        self._plain = plain_type(self._schema.root)
-        self._reader = reader_of(self._schema.root)
-        self.type: pa.DataType = column_type(self._schema.root)
+        self.root = self._schema.root
+        self._reader = reader_of(self.root)
+        self.type: pa.DataType = column_type(self.root)
 
-    def decode(self, column: Column, skip: int = 0) -> tuple[Column, Faults]:
-        """The values, without the first `skip` bytes of each. Rows at fault are null. The column has no null."""
+    @property
+    def reads_columns(self) -> bool:
+        """Whether records are read all at once, as far as they are good."""
+        return self._reader is not None
+
+    def decode(self, column: Column, skip: int = 0, records: Records | None = None) -> tuple[Column, Faults]:
+        """The values, without the first `skip` bytes of each. Rows at fault are null. The column has no null.
+
+        `records` are the bytes of the column, if the caller has them already.
+        """
         if self._reader is None:
-            values, alone = pa.nulls(len(column), self._plain), np.arange(len(column))
+            values, alone = pa.nulls(len(column), plain_type(self.root)), np.ones(len(column), np.bool_)
         else:
-            values, wrong = read_columns(self._reader, column, skip)
-            alone = np.flatnonzero(wrong)
-        faults: dict[int, Fault] = {}
-        if len(alone):
-            rows = self._read_alone(column, skip, alone.tolist(), faults)
-            places = np.arange(len(column))
-            places[alone] = len(column) + np.arange(len(alone))
-            values = pa.concat_arrays([values, rows]).take(pa.array(places))
-        values, beyond = logical_columns(values, self._schema.root)
+            values, alone = read_columns(self._reader, column, skip, records)
+        return completed(values, alone, self.root, self.type, lambda row: self.read_alone(column[row].as_py()[skip:]))
+
+    def read_alone(self, data: bytes) -> Any:
+        """Raises `NotAvro`."""
+        return read_row(self._schema, data)
+
+
+def completed(
+    values: Column, alone: Mask, root: AvroType, kind: pa.DataType, read: Callable[[int], Any]
+) -> tuple[Column, Faults]:
+    """The values as columns of logical types, with the rows that have to be read alone. Rows at fault are null."""
+    faults: dict[int, Fault] = {}
+    if alone.any():
+        values = _with_rows(values, np.flatnonzero(alone), read, faults)
+    if not kind.equals(values.type):
+        values, beyond = logical_columns(values, root)
         if beyond.any():
             faults |= dict.fromkeys(np.flatnonzero(beyond).tolist(), Fault(INVALID, BEYOND))
-        return values, faults or NO_FAULTS
+    return values, faults or NO_FAULTS
 
-    def _read_alone(self, column: Column, skip: int, rows: Iterable[int], faults: dict[int, Fault]) -> Column:
-        found: list[Any] = []
-        for row in rows:
-            try:
-                found.append(read_row(self._schema, column[row].as_py()[skip:]))
-            except NotAvro as error:
-                found.append(None)
-                faults[row] = error.fault
-        return pa.array(found, self._plain)
+
+def _with_rows(values: Column, rows: Ints, read: Callable[[int], Any], faults: dict[int, Fault]) -> Column:
+    found: list[Any] = []
+    for row in rows.tolist():
+        try:
+            found.append(read(row))
+        except NotAvro as error:
+            found.append(None)
+            faults[row] = error.fault
+    places = np.arange(len(values))
+    places[rows] = len(values) + np.arange(len(rows))
+    return pa.concat_arrays([values, pa.array(found, values.type)]).take(pa.array(places))
 
 
 _DECODERS = TextCache(AvroDecoder, size_of, KEPT_TEXT)
