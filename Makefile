@@ -46,11 +46,13 @@ sbom: setup ## Write the image's bill of materials to build/sbom.json, and check
 	@$(PY) -m tools.image sbom >build/sbom.json
 	@$(PY) -m pytest -q e2e/image
 
-# Programs for tests, built once: the checks of style and types leave a core free for it.
+# Programs for tests, fetched or built once: the checks of style and types leave a core free for it.
 programs: setup
 	@$(PY) -m tools.parts.class_archive
 	@$(PY) -m tools.cluster build --tier control >/dev/null
 	@$(PY) -m tools.argocd.program >/dev/null
+	@$(PY) -m tools.parts.registry >/dev/null
+	@$(PY) -m tools.parts.jars --tests >/dev/null
 
 lint: setup ## Check style, types and imports
 	@.venv/bin/ruff check --quiet $(SOURCES)

@@ -2,7 +2,8 @@
 
 Of the connector it fetches only the jars in versions.toml: Spark contains the rest.
 
-    python -m tools.parts.jars      fetches everything that is missing
+    python -m tools.parts.jars              fetches what the sink and the broker need, unless it is in the cache
+    python -m tools.parts.jars --tests      also what only tests need
 """
 
 from __future__ import annotations
@@ -119,3 +120,5 @@ def _names_in(folder: Path) -> list[str]:
 if __name__ == "__main__":
     print(connector_dir())
     print(broker_dir())
+    if "--tests" in sys.argv:
+        print(*connect_json_jars(), *avro_serializer_jars(), sep="\n")
