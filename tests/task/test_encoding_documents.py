@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from s3sink_api.spec import parse
-from s3sink_job.flush.rollback import known_to_0_1
+from s3sink_job.flush.rollback import OF_TYPED_RECORDS, known_to_0_1
 from s3sink_job.task.encoding import Encoding, encoding_of
-from s3sink_job.task.encoding_documents import TYPED, encoding_from_doc, encoding_to_doc
+from s3sink_job.task.encoding_documents import encoding_from_doc, encoding_to_doc
 
 REGISTRY = {
     "url": "https://registry.example.com/apis",
@@ -47,7 +47,7 @@ def test_a_manifest_keeps_how_typed_records_are_read(source: Any) -> None:
 
 def test_a_manifest_of_untyped_records_is_as_before() -> None:
     doc = encoding_to_doc(encoding(value={"format": "Json"}))
-    assert not set(TYPED) & set(doc)
+    assert not set(OF_TYPED_RECORDS) & set(doc)
     assert known_to_0_1(doc)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout")
+OF_TYPED_RECORDS = ("key_schema", "value_schema", "key_registry", "value_registry")
+SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout", *OF_TYPED_RECORDS)
 """Fields of an encoding's document that 0.1.0 does not accept."""
 
 TYPED_SCHEMA = "typed-"

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from s3sink_api.spec import SchemaRegistry
 from s3sink_job.columns.types import from_text, to_doc
 from s3sink_job.decode.settings import Decoding, SchemaSource
-from s3sink_job.flush.rollback import SINCE_0_2
+from s3sink_job.flush.rollback import OF_TYPED_RECORDS, SINCE_0_2
 from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
 from s3sink_job.shape.settings import Shape
@@ -23,8 +23,6 @@ from s3sink_job.task.encoding import Encoding
 
 _REGISTRY = TypeAdapter(SchemaRegistry)
 NULLS_APART = "Separate"
-TYPED = ("key_schema", "value_schema", "key_registry", "value_registry")
-"""Fields that are there for typed records only."""
 DEFAULTS: Mapping[str, Any] = {
     "row_group_bytes": ParquetOptions.row_group_bytes,
     "dictionary": ParquetOptions.dictionary,
@@ -37,7 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
     "flatten": Shape.flatten,
     "envelope": Shape.envelope,
     "nulls": Shape.nulls,
-    **dict.fromkeys(TYPED, ""),
+    **dict.fromkeys(OF_TYPED_RECORDS, ""),
 }
 """Fields that a document may lack."""
 
@@ -49,7 +47,6 @@ def encoding_to_doc(encoding: Encoding) -> dict[str, Any]:
     timeless = {**doc, "layout": replace(encoding.layout, stamp=0)}
     usual = {**DEFAULTS, "layout": DEFAULT_LAYOUT}
     unused = {name for name in SINCE_0_2 if timeless[name] == usual[name]}
-    unused |= {name for name in TYPED if not doc[name]}
     return {name: value for name, value in doc.items() if name not in unused}
 
 
