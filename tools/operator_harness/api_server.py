@@ -10,6 +10,8 @@ from tools.cluster import Cluster
 from tools.cluster.client import Client, Refused
 from tools.cluster.daemons import Daemons, Identity, end
 from tools.cluster.interface import ClusterFailed
+from tools.parts.processes import taken_ports
+from tools.polling import until
 
 _NAME = "kube-apiserver"
 
@@ -28,6 +30,13 @@ class ApiServer:
             raise ClusterFailed(f"{_NAME} is not running")
         self._command = Path(f"/proc/{identity.pid}/cmdline").read_text().split("\0")[:-1]
         end([identity], 0)
+        # The process may be gone before the last of its threads has closed the listening socket.
+        until("the address of the API server to be free", lambda: not taken_ports(self._ports), 30, 0.05)
+
+    @property
+    def _ports(self) -> list[int]:
+        prefix = "--secure-port="
+        return [int(part.removeprefix(prefix)) for part in self._command if part.startswith(prefix)]
 
     def start(self) -> None:
         """Starts it again on the same address; returns when it answers."""

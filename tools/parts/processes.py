@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
@@ -41,6 +41,19 @@ def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
                 listener.bind((host, port))
                 ports.append(port)
     return ports
+
+
+def taken_ports(ports: Iterable[int], host: str = LOOPBACK) -> list[int]:
+    """Those that nothing else can listen on."""
+    taken = []
+    for port in ports:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((host, port))
+            except OSError:
+                taken.append(port)
+    return taken
 
 
 def port_answers(port: int, host: str = LOOPBACK) -> bool:
