@@ -146,6 +146,7 @@ HTML = b"<!DOCTYPE html><title>Sign in</title>"
         (Answer(401, HTML), "RegistryDenied", "401: check the Secret of schemaRegistry.credentialsFrom"),
         (Answer(403, b'{"error_code": 40301}'), "RegistryDenied", "403"),
         (Answer(302, b"", {"Location": "http://elsewhere/x"}), "RegistryRefused", "redirected to elsewhere,"),
+        (Answer(302, b"", {"Location": "http://[::1"}), "RegistryRefused", "redirected to something that is no URL,"),
         (Answer(302, b"", {"Location": "/again"}), "RegistryRefused", "redirected 3 times"),
         (Answer(200, b'"' + b"x" * 2**24 + b'"'), "RegistryInvalid", "more than 16 MiB"),
         (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, SourceLog, manifest_from_json
+from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import (
     Owner,
     PartitionState,
@@ -374,3 +375,13 @@ def test_an_unknown_topic_id_is_stored_as_older_releases_store_it() -> None:
 
     assert doc["topics"]["orders"]["id"] == "A" * 22
     assert state_from_json(state_to_json(unknown), WHERE) == unknown
+
+
+def test_columns_of_typed_records_raise_the_version() -> None:
+    """0.1.0 fails without words on types that it does not have."""
+    state = state_of(5)
+    (name, topic), *_ = state.topics.items()
+    typed = replace(state, topics={**state.topics, name: replace(topic, schema=f"{TYPED_SCHEMA}0123")})
+    assert json.loads(state_to_json(typed))["formatVersion"] == 3
+    assert json.loads(state_to_json(state))["formatVersion"] == 1
+    assert state_from_json(state_to_json(typed), "here") == typed
