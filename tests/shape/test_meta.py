@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from s3sink_job.shape.origin import KAFKA_FIELDS
@@ -56,6 +56,9 @@ def test_quix_keeps_the_value_in_one_field() -> None:
 
 @given(st.lists(json_texts, min_size=1, max_size=5))
 def test_any_value_reads_back_the_same_beside_meta_fields(values: list[str]) -> None:
+    # Hypothesis takes names from the source code, too, and so at times those of meta fields, which are bad records.
+    found = [json.loads(text) for text in values]
+    assume(not any(isinstance(value, dict) and value.keys() & set(KAFKA_FIELDS) for value in found))
     batch = batch_of(*(text.encode() for text in values))
 
     for number, (row, text) in enumerate(zip(parsed(batch, KAFKA), values, strict=True)):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.columns.types import TEXT, Column, decimal
+from s3sink_job.columns.types import TEXT, Column
 
 EXACT = Context(prec=100)
 
@@ -54,8 +54,31 @@ def decimal_bytes(column: Column) -> Column:
     return pa.Array.from_buffers(pa.binary(), count, [validity, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
-def decimals_of(column: Column, precision: int, scale: int) -> Column:
-    """The decimals of such bytes. Value by value: only `verify` reads them."""
-    numbers = [None if v is None else int.from_bytes(v, "big", signed=True) for v in column.to_pylist()]
-    values = [None if n is None else Decimal(n).scaleb(-scale, EXACT) for n in numbers]
-    return pa.array(values, decimal(precision, scale))
+def decimals_of(column: Column, kind: pa.DataType) -> tuple[Column, Column]:
+    """The decimals of such bytes, of any length, and a mask of those with more digits than the type, which are null."""
+    width = kind.byte_width
+    column = pa.concat_arrays([column.cast(pa.binary())])  # a copy without an offset
+    bounds = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1).astype(np.int64)
+    data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+    lengths = np.diff(bounds)
+    held = np.zeros((len(column), width), np.uint8)
+    for size in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == size)
+        if 0 < size <= width:
+            found = data[bounds[rows][:, None] + np.arange(size)]
+            held[rows] = np.where(found[:, :1] >= 0x80, 0xFF, 0)
+            held[rows, width - size :] = found
+    too_long = lengths > width
+    # Rare: a short number may be written with more bytes than it needs.
+    for row in np.flatnonzero(too_long).tolist():
+        number = int.from_bytes(data[bounds[row] : bounds[row + 1]].tobytes(), "big", signed=True)
+        if -(2 ** (8 * width - 1)) <= number < 2 ** (8 * width - 1):
+            held[row] = np.frombuffer(number.to_bytes(width, "big", signed=True), np.uint8)
+            too_long[row] = False
+    numbers = pa.Array.from_buffers(kind, len(column), [column.buffers()[0], pa.py_buffer(held[:, ::-1].tobytes())])
+    most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, EXACT)
+    beyond = pc.or_(pc.less(numbers, pa.scalar(most.copy_negate(), kind)), pc.greater(numbers, pa.scalar(most, kind)))
+    outside = pc.fill_null(pc.or_(beyond, pa.array(too_long)), False)
+    if not pc.any(outside, min_count=0).as_py():
+        return numbers, outside
+    return pc.if_else(outside, pa.scalar(None, kind), numbers), outside

@@ -30,6 +30,7 @@ PREFIX = 5
 """Bytes in front of a record: 0, and the id of its schema in four bytes."""
 WHOLE = "value"
 """The column of values that are no records."""
+ONE_TEXT = pa.struct([("text", TEXT)])
 
 
 class Values:
@@ -90,18 +91,10 @@ class DecodedColumn:
     groups: list[SchemaGroup] = field(default_factory=list)
     faults: dict[int, Fault] = field(default_factory=dict)
 
-    def in_order(self, parts: list[tuple[Ints, Column]], kind: pa.DataType) -> Column:
-        """One column of the columns of several groups; null in rows of no group."""
-        if not parts:
-            return pa.nulls(self.count, kind)
-        if len(parts) == 1 and len(parts[0][0]) == self.count:
-            return parts[0][1]
-        places, first = np.full(self.count, -1), 0
-        for rows, _ in parts:
-            places[rows] = np.arange(first, first + len(rows))
-            first += len(rows)
-        joined = pa.concat_arrays([values for _, values in parts])
-        return joined.take(pa.array(places, mask=places < 0))
+    def texts(self, parts: list[tuple[Ints, Column]]) -> Column:
+        """One column of the texts of all groups; null in rows of no group."""
+        groups = [RowGroup(rows, pa.RecordBatch.from_arrays([texts], ["text"])) for rows, texts in parts]
+        return in_order(groups, ONE_TEXT, self.count).column(0)
 
 
 class AvroInput:
@@ -144,7 +137,7 @@ class AvroInput:
 
     def _texts(self, column: Column, text: Callable[[Column], Column]) -> tuple[Column, Faults]:
         decoded = self._decoded(column)
-        return decoded.in_order([(group.rows, text(group.values)) for group in decoded.groups], TEXT), decoded.faults
+        return decoded.texts([(group.rows, text(group.values)) for group in decoded.groups]), decoded.faults
 
     def rows(self, column: Column) -> tuple[pa.RecordBatch, Faults]:
         decoded = self._decoded(column)
@@ -174,8 +167,7 @@ class AvroInput:
                 if refused:
                     name = field_name(self.part, path)
                     faults = {int(group.rows[row]): fault.prefixed(name) for row, fault in refused.items()} | faults
-            texts = decoded.in_order(parts, TEXT)
-            encoded = texts.dictionary_encode()
+            encoded = decoded.texts(parts).dictionary_encode()
             found[path] = FieldValues(encoded.dictionary, encoded.indices, faults)
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3sink_job.columns.decimals import decimals_of
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.avro_cursor import Ints, Mask
 from s3sink_job.decode.avro_schema import Array, AvroType, Decimal, Fixed, Logical, Map, Primitive, Record, Union
@@ -108,32 +108,8 @@ def _decimals(column: Column, logical: Decimal) -> tuple[Column, Ints]:
     """Numbers in two's complement, the highest byte first."""
     if logical.precision > MOST_DIGITS:
         return _long_decimals(column, logical)
-    kind = logical_type(logical)
-    width = 16 if pa.types.is_decimal128(kind) else 32
-    column = pa.concat_arrays([column.cast(pa.binary())])
-    bounds = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1).astype(np.int64)
-    data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-    length = np.diff(bounds)
-    held = np.zeros((len(column), width), np.uint8)
-    for size in np.unique(length).tolist():
-        rows = np.flatnonzero(length == size)
-        if 0 < size <= width:
-            found = data[bounds[rows][:, None] + np.arange(size)]
-            held[rows] = np.where(found[:, :1] >= 0x80, 0xFF, 0)
-            held[rows, width - size :] = found
-    wrong = length > width
-    for row in np.flatnonzero(wrong).tolist():
-        number = int.from_bytes(data[bounds[row] : bounds[row + 1]].tobytes(), "big", signed=True)
-        if -(2 ** (8 * width - 1)) <= number < 2 ** (8 * width - 1):
-            held[row] = np.frombuffer(number.to_bytes(width, "big", signed=True), np.uint8)
-            wrong[row] = False
-    validity = column.buffers()[0]
-    numbers = pa.Array.from_buffers(kind, len(column), [validity, pa.py_buffer(held[:, ::-1].tobytes())])
-    with decimal.localcontext(prec=MOST_DIGITS + 1):
-        most = decimal.Decimal(10**logical.precision - 1).scaleb(-logical.scale)
-        limits = pa.scalar(-most, kind), pa.scalar(most, kind)
-    outside = pc.or_(pc.or_(pc.less(numbers, limits[0]), pc.greater(numbers, limits[1])), pa.array(wrong))
-    return _without(numbers, outside), _places(outside)
+    found, outside = decimals_of(column, logical_type(logical))
+    return found, _places(outside)
 
 
 def _long_decimals(column: Column, logical: Decimal) -> tuple[Column, Ints]:

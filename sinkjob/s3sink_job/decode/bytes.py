@@ -10,21 +10,10 @@ from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import NO_FAULTS, Faults
 from s3sink_job.decode.field_values import FieldValues, field_values
 from s3sink_job.decode.input_format import WithoutFields
-from s3sink_job.decode.writer_schemas import SchemaLookup
 
 
 class BytesInput(WithoutFields):
-    one_line = False
-
-    def __init__(
-        self,
-        part: str,
-        *,
-        known: pa.StructType | None = None,
-        supplied: pa.StructType | None = None,
-        schemas: SchemaLookup | None = None,
-    ) -> None:
-        super().__init__(part, "Bytes")
+    _name = "Bytes"
 
     def plain(self, column: Column) -> tuple[Column, Faults]:
         return column.cast(pa.binary()), NO_FAULTS

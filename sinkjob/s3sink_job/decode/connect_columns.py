@@ -26,7 +26,7 @@ FEW = 16
 PARTS = 16
 READ_AS = {**PLAIN, "int8": pa.int8(), "int16": pa.int16(), "bytes": TEXT}
 NOT_AN_ENVELOPE = Fault("NotJson", "is not JSON")
-"""The payload is not JSON. The caller knows the whole value, and finds out why."""
+"""The payload is not JSON. The fault is found from the whole value, which the caller has."""
 
 
 class PayloadReader:

@@ -1,7 +1,7 @@
 """Splits Connect's JSON into the text of the schema and that of the payload, whole columns at a time.
 
 Records of a batch mostly share the very same schema text. So values are cut at the name `"payload"`. What is before it
-is checked once for each distinct text. What is behind it is a payload if it is JSON: the caller finds out.
+is checked once for each distinct text. What is behind it is a payload if it is JSON, which the caller checks.
 """
 
 from __future__ import annotations

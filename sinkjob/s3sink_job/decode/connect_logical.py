@@ -8,11 +8,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from s3sink_job.columns.decimals import decimals_of
 from s3sink_job.columns.duckdb_functions import query
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.connect_schema import ConnectSchema
 from s3sink_job.decode.connect_values import DAY, Misfit, connect_value
-from s3sink_job.decode.decimal_bytes import NotADecimal, decimals
 
 
 def typed(column: Column, schema: ConnectSchema) -> Column:
@@ -38,7 +38,7 @@ def _struct(column: Column, schema: ConnectSchema) -> Column:
 
 
 def required(column: Column, schema: ConnectSchema, present: Column | None = None) -> Column:
-    """The column with its default where a value is missing, though the parent is present and wants one."""
+    """The column with its default where a value is missing, though its parent is present."""
     if schema.optional or not column.null_count:
         return column
     missing = column.is_null() if present is None else pc.and_(column.is_null(), present)
@@ -63,10 +63,11 @@ def _leaf(column: Column, schema: ConnectSchema) -> Column:
 def _decimals(column: Column, schema: ConnectSchema) -> Column:
     if schema.scale < 0:
         raise Misfit("a negative scale, which the column cannot have")
-    try:
-        return decimals(from_base64(column), schema.kind)
-    except NotADecimal as error:
-        raise Misfit(str(error)) from None
+    raw = from_base64(column)
+    found, outside = decimals_of(raw, schema.kind)
+    if pc.any(pc.or_(outside, pc.fill_null(pc.equal(pc.binary_length(raw), 0), False)), min_count=0).as_py():
+        raise Misfit("a decimal without bytes, or with too many digits")
+    return found
 
 
 def from_base64(column: Column) -> Column:

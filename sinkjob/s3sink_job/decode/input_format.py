@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from s3sink_job.columns.types import Column, Path
 from s3sink_job.decode.bad_records import Faults, faults_at
 from s3sink_job.decode.field_values import FieldValues, field_name
+from s3sink_job.decode.writer_schemas import SchemaLookup
 
 
 class InputFormat(Protocol):
@@ -63,10 +64,20 @@ class WithoutFields(ABC):
 
     has_fields = False
     must_fit = False
+    one_line = False
     schema = None
+    _name: ClassVar[str]
 
-    def __init__(self, part: str, name: str) -> None:
-        self.part, self._name = part, name
+    def __init__(
+        self,
+        part: str,
+        *,
+        known: pa.StructType | None = None,
+        supplied: pa.StructType | None = None,
+        schemas: SchemaLookup | None = None,
+    ) -> None:
+        """There are no columns, so nothing of them is needed."""
+        self.part = part
 
     def rows(self, column: Column) -> tuple[pa.RecordBatch, Faults]:
         raise TypeError(f"{self._name} has no fields")

@@ -1,7 +1,7 @@
 """Schemas of a registry by id, each requested once by a process and kept, because an id never changes its schema.
 
-The driver gives every task the schemas that it knows, and a task reports those that were new to it. So the cold start
-of many tasks is not as many requests.
+The driver sends the schemas that it has with every task, and a task reports those that it had to request. So the cold
+start of many tasks is not as many requests.
 """
 
 from __future__ import annotations

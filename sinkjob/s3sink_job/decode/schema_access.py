@@ -43,7 +43,7 @@ class SchemaAccess:
     secrets: Secrets
     retry: RetryPolicy
     handed_out: SchemasByRegistry = field(default_factory=dict)
-    """Schemas that the driver knows."""
+    """Schemas that the driver sent with the task."""
     _opened: dict[str, RegistrySchemas] = field(default_factory=dict, compare=False)
 
     def lookup(self, source: SchemaSource) -> SchemaLookup | None:

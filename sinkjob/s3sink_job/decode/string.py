@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from s3sink_job.columns.text import quoted
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import Faults, prefixed
 from s3sink_job.decode.field_values import FieldValues, field_values
 from s3sink_job.decode.input_format import WithoutFields
 from s3sink_job.decode.utf8 import utf8
-from s3sink_job.decode.writer_schemas import SchemaLookup
 
 
 class StringInput(WithoutFields):
-    one_line = False
-
-    def __init__(
-        self,
-        part: str,
-        *,
-        known: pa.StructType | None = None,
-        supplied: pa.StructType | None = None,
-        schemas: SchemaLookup | None = None,
-    ) -> None:
-        super().__init__(part, "String")
+    _name = "String"
 
     def plain(self, column: Column) -> tuple[Column, Faults]:
         text, faults = utf8(column)

@@ -77,7 +77,7 @@ def decoded(column: Column, kind: pa.DataType) -> Column:
     if pa.types.is_map(kind):
         return with_items(column, lambda values: decoded(values, kind.item_type))
     if pa.types.is_decimal(kind):
-        return decimals_of(column, kind.precision, kind.scale)
+        return decimals_of(column, kind)[0]
     if pa.types.is_fixed_size_binary(kind):
         return column.cast(kind)
     return column if column.type.equals(kind) else column.view(kind)
