@@ -30,7 +30,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--flushes", type=int, default=200, help="number of small flushes in a row; 0: none")
     parser.add_argument("--backlog", type=int, default=0, help="also copy a topic with this many records, once")
     parser.add_argument("--shapes", type=int, default=2_000_000, help="records for other formats and layouts; 0: none")
-    parser.add_argument("--typed", type=int, default=2_000_000, help="records for Avro beside JSON; 0: none")
+    parser.add_argument("--typed", type=int, default=2_000_000, help="records with schemas beside JSON; 0: none")
     parser.add_argument("--cores", type=int, default=2, help="spark.driver.cores of the sinks")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
     return parser.parse_args()

@@ -68,7 +68,7 @@ class AvroEvents:
             number = n * PARTITIONS + partition
             prefix, more = versions[n % len(versions)]
             tail = tails[place(n, partition, len(tails))]
-            yield b"%b%b\x30%b%b%b" % (prefix, _long(number), at(number), tail, more[n % MORE_STOCK])
+            yield b"%b%b\x30%b%b%b" % (prefix, unsigned(number << 1), at(number), tail, more[n % MORE_STOCK])
 
 
 def _record(members: list[dict[str, Any]]) -> dict[str, Any]:
@@ -95,13 +95,13 @@ def _encoded(parsed: Any, value: dict[str, Any]) -> bytes:
     return output.getvalue()
 
 
-def _long(number: int) -> bytes:
-    """A number that is not negative."""
-    return LOW[number & MOST_LOW] + _unsigned(number >> 13) if number > MOST_LOW else _unsigned(number << 1)
+def unsigned(number: int) -> bytes:
+    """A number as both Avro and Protobuf write it, without a sign: seven bits in each byte."""
+    return LOW[number & MOST_LOW] + _high(number >> 14) if number > MOST_LOW else _high(number)
 
 
 @lru_cache(maxsize=16)
-def _unsigned(number: int) -> bytes:
+def _high(number: int) -> bytes:
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -109,6 +109,6 @@ def _unsigned(number: int) -> bytes:
     return bytes([*found, number])
 
 
-MOST_LOW = 2**13 - 1
-LOW = [bytes([low << 1 & 0x7F | 0x80, low >> 6 | 0x80]) for low in range(MOST_LOW + 1)]
+MOST_LOW = 2**14 - 1
+LOW = [bytes([low & 0x7F | 0x80, low >> 7 | 0x80]) for low in range(MOST_LOW + 1)]
 """The first two bytes of longer numbers."""

@@ -16,7 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.avro_topic import AvroEvents
 from benchmarks.cases import (
     AVRO_TOPIC,
+    JSON_SCHEMA_TOPIC,
     LAST_VERSION_TOPIC,
+    PROTOBUF_TOPIC,
     SMALL,
     TYPED,
     VERSIONS_TOPIC,
@@ -25,9 +27,11 @@ from benchmarks.cases import (
     document,
     secrets,
 )
+from benchmarks.json_schema_topic import JsonSchemaEvents
 from benchmarks.process_tree import Watch
+from benchmarks.protobuf_topic import ProtobufEvents
 from benchmarks.runner import Child, ChildFailed
-from benchmarks.topic import PARTITIONS, Events, Filler, create
+from benchmarks.topic import PARTITIONS, Events, Filler, Values, create
 from tools.parts.kafka import KafkaBroker
 from tools.parts.registry import SchemaRegistry
 from tools.parts.s3 import S3Server
@@ -107,12 +111,10 @@ class Bench:
         return found
 
     def typed(self, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
-        """Topics with Avro take turns with a topic with the same records as JSON."""
+        """Topics with schemas take turns with a topic with the same records as JSON."""
         with SchemaRegistry() as registry:
-            for name in (AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC):
-                register, versions = partial(registry.register, f"{name}-value"), 1 if name == AVRO_TOPIC else VERSIONS
-                events = AvroEvents(register, versions, last_only=name == LAST_VERSION_TOPIC)
-                filler = Filler(self.kafka, events)
+            for name in (AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC, PROTOBUF_TOPIC, JSON_SCHEMA_TOPIC):
+                filler = Filler(self.kafka, _typed_events(name, registry))
                 self.topic(f"{name}-{WARM_UP}", warm_up, filler)
                 self.topic(name, records, filler)
             topic = self.topic("beside-avro", records)
@@ -180,6 +182,15 @@ class Bench:
             for page in client.get_paginator("list_objects_v2").paginate(Bucket=name):
                 for found in page.get("Contents", []):
                     client.delete_object(Bucket=name, Key=found["Key"])
+
+
+def _typed_events(topic: str, registry: SchemaRegistry) -> Values:
+    register = partial(registry.register, f"{topic}-value")
+    if topic == PROTOBUF_TOPIC:
+        return ProtobufEvents(partial(register, kind="PROTOBUF"))
+    if topic == JSON_SCHEMA_TOPIC:
+        return JsonSchemaEvents(partial(register, kind="JSON"))
+    return AvroEvents(register, 1 if topic == AVRO_TOPIC else VERSIONS, last_only=topic == LAST_VERSION_TOPIC)
 
 
 def _figures(records: int, watch: Watch) -> Round:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.json_schema_topic import SCHEMA
+from s3sink_api.formats import INPUT_FORMATS, InputFormat
 from s3sink_api.spec import SpecError, parse
 from s3sink_job.base.secrets import Secrets, write_secrets
 from tools.parts.s3 import S3Server
@@ -35,7 +37,9 @@ class Case:
     memory: str = "2Gi"
     topic: str = ""
     """The topic with its records; empty for the topic that all cases of a run share."""
-    input: str = "Json"
+    input: InputFormat = "Json"
+    schema: str = ""
+    """Supplied by the manifest."""
 
     @property
     def warm_up(self) -> str:
@@ -70,9 +74,11 @@ SHAPES = {
     )
 }
 """The cost of other formats and layouts, compared with Parquet."""
-BESIDE, AVRO = "json-parquet-beside-avro", "avro-parquet"
+BESIDE, AVRO, PROTOBUF = "json-parquet-beside-avro", "avro-parquet", "protobuf-parquet"
 LAST_VERSION, VERSIONS = "avro-parquet-last-version", "avro-parquet-10-versions"
 AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC = "avro-events", "avro-last-version", "avro-versions"
+PROTOBUF_TOPIC = "protobuf-events"
+SUPPLIED, JSON_SCHEMA, JSON_SCHEMA_TOPIC = "json-supplied-parquet", "json-schema-parquet", "json-schema-events"
 TYPED = {
     case.name: case
     for case in (
@@ -82,6 +88,9 @@ TYPED = {
         # The rows of the ten versions, with one schema: the difference is the cost of versions.
         Case(LAST_VERSION, "drain", FORMATS[COLUMNS], topic=LAST_VERSION_TOPIC, input="Avro"),
         Case(VERSIONS, "drain", FORMATS[COLUMNS], topic=VERSIONS_TOPIC, input="Avro"),
+        Case(PROTOBUF, "drain", FORMATS[COLUMNS], topic=PROTOBUF_TOPIC, input="Protobuf"),
+        Case(SUPPLIED, "drain", FORMATS[COLUMNS], schema=SCHEMA),
+        Case(JSON_SCHEMA, "drain", FORMATS[COLUMNS], topic=JSON_SCHEMA_TOPIC, input="JsonSchema"),
     )
 }
 """Records with a schema, compared with the same records as JSON."""
@@ -95,7 +104,9 @@ SMALL = Case("small-flush", "flush", FORMATS[LINES], {"interval": "1h", "records
 
 def document(case: Case, *, bootstrap: str, endpoint: str, cores: int, registry: str = "") -> dict[str, Any]:
     """Each round names topic and bucket."""
-    value = {"format": case.input, **({"schemaRegistry": {"url": registry}} if case.input == "Avro" else {})}
+    value: dict[str, Any] = {"format": case.input, "schema": case.schema}
+    if INPUT_FORMATS[case.input].registry:
+        value["schemaRegistry"] = {"url": registry}
     destination = {"bucket": "bench", "prefix": "raw", "endpoint": endpoint, "region": S3Server.region}
     return {
         "apiVersion": "s3sink.dev/v1alpha1",

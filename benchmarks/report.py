@@ -15,14 +15,33 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import MIB, Round, SmallFlushes
-from benchmarks.cases import AVRO, BESIDE, COLUMNS, LAST_VERSION, LIMIT, LINES, MANY, REFERENCE, VERSIONS
+from benchmarks.cases import (
+    AVRO,
+    BESIDE,
+    COLUMNS,
+    JSON_SCHEMA,
+    LAST_VERSION,
+    LIMIT,
+    LINES,
+    MANY,
+    PROTOBUF,
+    REFERENCE,
+    SUPPLIED,
+    VERSIONS,
+)
 
 HERE = Path(__file__).parent
 RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
 RATIOS = {LINES: 0.50, COLUMNS: 0.25}
 PEAK_MIB = 1.3e9 / MIB
 SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
-TYPED_RATIOS = ((AVRO, BESIDE, 1.5), (VERSIONS, AVRO, 0.85), (VERSIONS, LAST_VERSION, 0.85))
+TYPED_RATIOS = (
+    (AVRO, BESIDE, 1.5),
+    (VERSIONS, AVRO, 0.85),
+    (VERSIONS, LAST_VERSION, 0.85),
+    (PROTOBUF, BESIDE, 1.2),
+    (JSON_SCHEMA, SUPPLIED, 1.0),
+)
 """Of a case to another one in the same turns."""
 MANY_MIB = 2e9 / MIB
 SMALL_SECONDS = 0.6

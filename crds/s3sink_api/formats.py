@@ -60,6 +60,9 @@ FORMATS: Mapping[FormatType, FormatTraits] = MappingProxyType(
     }
 )
 DEFAULT_FORMAT: FormatType = "Parquet"
+LetterFormat = Literal["Parquet", "Json"]
+"""Formats of dead letters."""
+DEFAULT_LETTER_FORMAT: LetterFormat = "Parquet"
 CODECS: Mapping[FormatType, tuple[Codec, ...]] = {kind: traits.codecs for kind, traits in FORMATS.items()}
 LEVELS: Mapping[Codec, tuple[int, int]] = {
     "Gzip": (0, 9),
@@ -88,13 +91,16 @@ class InputTraits:
     """Whether it has fields that a path can name."""
     registry: bool = False
     """Whether `schemaRegistry` may be set."""
-    inline_schema: Literal["", "JSON Schema", "Avro"] = ""
+    inline_schema: Literal["", "JSON Schema", "Avro", "Protobuf"] = ""
     """The language of `schema`; empty where none may be set."""
+    schema_read_by_job: bool = False
+    """Whether only the job can tell if an inline schema is right."""
     needs_schema: bool = False
     """Whether one must be set, in either of these ways."""
+    json_schema: bool = False
+    """Whether `validate` and `times` may be set."""
     typed: bool = False
     """Whether records bring the types of their fields along: nothing is inferred, and no column becomes text."""
-    built: bool = True
 
 
 INPUT_FORMATS: Mapping[InputFormat, InputTraits] = MappingProxyType(
@@ -104,8 +110,17 @@ INPUT_FORMATS: Mapping[InputFormat, InputTraits] = MappingProxyType(
         "Json": InputTraits(fields=True, inline_schema="JSON Schema"),
         "ConnectJson": InputTraits(fields=True, typed=True),
         "Avro": InputTraits(fields=True, registry=True, inline_schema="Avro", needs_schema=True, typed=True),
-        "Protobuf": InputTraits(fields=True, registry=True, needs_schema=True, typed=True, built=False),
-        "JsonSchema": InputTraits(fields=True, registry=True, needs_schema=True, typed=True, built=False),
+        "Protobuf": InputTraits(
+            fields=True,
+            registry=True,
+            inline_schema="Protobuf",
+            schema_read_by_job=True,
+            needs_schema=True,
+            typed=True,
+        ),
+        "JsonSchema": InputTraits(
+            fields=True, registry=True, inline_schema="JSON Schema", needs_schema=True, json_schema=True, typed=True
+        ),
     }
 )
 

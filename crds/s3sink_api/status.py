@@ -94,6 +94,18 @@ class FlushStatus(StatusPart):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeadLetterStatus(StatusPart):
+    """The last dead letter. Absent if there is none."""
+
+    topic: str | None = _text("Its topic.", 249)
+    partition: int | None = _count("Its partition.")
+    offset: int | None = _count("Its offset.")
+    reason: str | None = _text("Why it could not be written, in one word.")
+    message: str | None = _text("Why it could not be written.", conditions.LONGEST_MESSAGE)
+    time: str | None = _time("When it was committed.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class RetryStatus(StatusPart):
     """Failures, and the number of bad records."""
 
@@ -103,6 +115,7 @@ class RetryStatus(StatusPart):
     next_time: str | None = _time("When the next attempt is.")
     skipped_records: int | None = _count("Bad records skipped since the first start.")
     dead_lettered_records: int | None = _count("Bad records written as dead letters since the first start.")
+    last_dead_letter: DeadLetterStatus | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

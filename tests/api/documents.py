@@ -50,9 +50,11 @@ spec:
     properties: {fetch.max.bytes: "1000000"}
     propertiesFrom: [{secretRef: {name: kafka-auth}}]
     publishOffsetsTo: orders-s3
-    key: {format: Json}
+    key: {format: Json, validate: false, times: Typed}
     value:
       format: Avro
+      validate: false
+      times: Typed
       schemaRegistry:
         type: Confluent
         url: https://registry
@@ -103,9 +105,11 @@ spec:
   routes:
     - topics: [payments]
       source:
-        key: {format: Avro, schema: '"long"'}
+        key: {format: Avro, schema: '"long"', validate: false, times: Typed}
         value:
           format: Avro
+          validate: false
+          times: Typed
           schemaRegistry:
             type: Confluent
             url: https://other
@@ -127,6 +131,7 @@ spec:
   errors:
     records: DeadLetter
     maxPerFlush: 10
+    maxPercent: 5
     deadLetter: {topic: orders-dlq, replicationFactor: 3, headers: true}
     logRecords: true
     retries: {max: 3, backoff: 2s, maxBackoff: 10s}
@@ -248,6 +253,19 @@ def _starts(draw: st.DrawFn, topics: list[str]) -> Document:
             chosen = draw(st.dictionaries(keys, st.integers(0, 2**63 - 1), min_size=1, max_size=3))
             offsets = [{"topic": t, "partition": p, "offset": o} for (t, p), o in chosen.items()]
             return {"position": "Offsets", "offsets": offsets}
+        case position:
+            return {"position": position}
+
+
+@st.composite
+def _ends(draw: st.DrawFn, topics: list[str]) -> Document:
+    """After any start."""
+    match draw(st.sampled_from(["Latest", "Timestamp", "Offsets"])):
+        case "Timestamp":
+            return {"position": "Timestamp", "timestamp": "2999-12-31"}
+        case "Offsets":
+            listed = [{"topic": draw(st.sampled_from(topics)), "partition": 7, "offset": 2**63 - 1}]
+            return {"position": "Offsets", "offsets": listed}
         case position:
             return {"position": position}
 
@@ -417,7 +435,15 @@ def documents(draw: st.DrawFn) -> Document:
             nullValues=st.sampled_from(["Write", "Skip", "Fail", "Separate"]),
             transform=st.fixed_dictionaries({"where": _words}),
             routes=_routes(topics, layouts),
-            errors=_some(records=st.sampled_from(["Fail", "Skip"]), maxPerFlush=st.integers(0, 99), retries=retries),
+            errors=_some(
+                records=st.sampled_from(["Fail", "Skip"]),
+                maxPerFlush=st.integers(0, 99),
+                maxPercent=st.integers(0, 100),
+                deadLetter=_some(prefix=st.just("_letters"), format=st.sampled_from(["Parquet", "Json"])).filter(
+                    lambda letters: "prefix" in letters
+                ),
+                retries=retries,
+            ),
             spark=_spark,
         )
     )
@@ -425,6 +451,8 @@ def documents(draw: st.DrawFn) -> Document:
         for held in (spec, *spec.get("routes", ())):
             if held.get("format", {}).get("type") == "Bytes":
                 held["format"]["type"] = "Text"
+    if spec.get("run") == "Once" and draw(st.booleans()):
+        source["endingOffsets"] = draw(_ends(topics))
     spec["source"] = source
     spec["destination"] |= draw(_destinations)
     return document

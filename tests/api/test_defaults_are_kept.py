@@ -61,12 +61,8 @@ def test_a_minimal_manifest_gets_every_documented_default():
     assert (flush.records, flush.interval) == (1_000_000, 3600.0)
     assert (flush.bytes, flush.aligned, flush.record_window) == (None, None, None)
     errors = spec.errors
-    assert (errors.records, errors.max_per_flush, errors.dead_letter, errors.log_records) == (
-        "Fail",
-        1000,
-        None,
-        False,
-    )
+    assert (errors.records, errors.max_per_flush, errors.max_percent) == ("Fail", 1000, 10)
+    assert (errors.dead_letter, errors.log_records) == (None, False)
     assert (errors.retries.max, errors.retries.backoff, errors.retries.max_backoff) == (20, 1.0, 60.0)
     assert (errors.request_retries.max, errors.request_retries.backoff) == (5, 0.05)
     assert (spec.spark.mode, spec.spark.driver.cores, spec.spark.conf) == ("Local", 1, {})

@@ -53,6 +53,7 @@ def test_a_spec_error_is_final_and_travels_between_processes():
 
 
 SPEC = minimal()["spec"]
+PLACED = {"destination": {"bucket": "lake", "prefix": "raw/all"}}
 TEXT = SPEC["source"] | {"value": {"format": "String"}}
 BY_PATTERN = {"bootstrapServers": "kafka:9092", "topicPattern": ".*"}
 NEXT_TO_ORDERS = {"bucket": "lake", "prefix": "raw", "statePrefix": "orders"}
@@ -60,6 +61,10 @@ FLAT = {"type": "Json", "columns": {"meta": "Airbyte", "flatten": True}}
 WRAPPED = {"type": "Json", "envelope": {"enabled": True, "key": False, "headers": False, "metadata": False}}
 ALIKE = [{"type": "Key", "as": "a"}, {"type": "Header", "name": "a"}]
 YEARS = {"type": "Time", "source": "Record", "format": "'year='yyyy"}
+
+
+def letters(prefix: str) -> dict[str, Any]:
+    return {"errors": {"deadLetter": {"prefix": prefix}}}
 
 
 def routed(**parts: Any) -> list[Any]:
@@ -122,10 +127,14 @@ REFUSED = [
     (
         "spec.source.value.format",
         "Protobuf",
-        "spec.source.value.schemaRegistry",
-        "Protobuf needs schemaRegistry",
+        "spec.source.value.schema",
+        "Protobuf needs schemaRegistry or an inline schema",
     ),
-    ("spec.source.key.schema", "{}", "", "is only for Json and Avro, and format is String"),
+    ("spec.source.value.validate", True, "", "is only for JsonSchema, and format is Json"),
+    ("spec.source.value.times", "AsWritten", "", "is only for JsonSchema, and format is Json"),
+    ("spec.source.value", {"format": "JsonSchema", "schema": "{"}, "spec.source.value.schema", "is not JSON"),
+    ("spec.source.value", {"format": "JsonSchema", "schema": "3"}, "spec.source.value.schema", "must be a JSON Schema"),
+    ("spec.source.key.schema", "{}", "", "is only for Json, Avro, Protobuf and JsonSchema, and format is String"),
     (
         "spec.source.value.schemaRegistry",
         {"url": "http://r"},
@@ -137,6 +146,29 @@ REFUSED = [
         {"url": "r"},
         "spec.source.value.schemaRegistry.url",
         "must be an http://",
+    ),
+    *(
+        (
+            "spec.source.value",
+            {"format": "Avro", "schemaRegistry": registry},
+            f"spec.source.value.schemaRegistry.{at}",
+            why,
+        )
+        for registry, at, why in (
+            ({}, "url", "must be set with type: Confluent"),
+            ({"type": "Confluent"}, "url", "must be set with type: Confluent"),
+            ({"type": "AWS"}, "type", "must be one of Confluent, Glue"),
+            ({"type": "Glue", "url": "http://r"}, "url", "is only for type: Confluent, and type is Glue"),
+            (
+                {"type": "Glue", "certFrom": {"secretRef": {"name": "c"}}},
+                "certFrom",
+                "is only for type: Confluent, and type is Glue",
+            ),
+            ({"url": "http://r", "region": "eu-west-1"}, "region", "is only for type: Glue, and type is Confluent"),
+            ({"url": "http://r", "endpoint": "http://g"}, "endpoint", "is only for type: Glue, and type is Confluent"),
+            ({"type": "Glue", "region": "EU West"}, "region", "must be a region such as eu-central-1"),
+            ({"type": "Glue", "endpoint": "glue"}, "endpoint", "must be an http://"),
+        )
     ),
     ("spec.destination.bucket", "la", "", "must be a bucket name of 3 to 63 characters, got 2"),
     ("spec.destination.bucket", "Lake", "", "must be a bucket name of lower-case letters"),
@@ -290,19 +322,19 @@ REFUSED = [
         "spec",
         SPEC | {"source": TEXT, "layout": {"partitionBy": [{"type": "Field", "path": ["a", "b"]}]}},
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.value.format is String; use Json, ConnectJson or Avro, got a.b",
+        "needs fields, and source.value.format is String; use Json, ConnectJson, Avro, Protobuf or JsonSchema, got a.b",
     ),
     (
         "spec",
         SPEC | {"source": TEXT, "layout": {"partitionBy": [YEARS | {"source": "Field", "path": ["at"]}]}},
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.value.format is String; use Json, ConnectJson or Avro, got at",
+        "needs fields, and source.value.format is String; use Json, ConnectJson, Avro, Protobuf or JsonSchema, got at",
     ),
     (
         "spec.layout.partitionBy",
         [{"type": "Key", "path": ["id"]}],
         "spec.layout.partitionBy[0].path",
-        "needs fields, and source.key.format is String; use Json, ConnectJson or Avro, got id",
+        "needs fields, and source.key.format is String; use Json, ConnectJson, Avro, Protobuf or JsonSchema, got id",
     ),
     (
         "spec",
@@ -512,7 +544,7 @@ REFUSED = [
         "spec.routes",
         routed(layout={"partitionBy": [{"type": "Key", "path": ["id"]}]}),
         "spec.routes[0].layout.partitionBy[0].path",
-        "needs fields, and source.key.format is String; use Json, ConnectJson or Avro, got id",
+        "needs fields, and source.key.format is String; use Json, ConnectJson, Avro, Protobuf or JsonSchema, got id",
     ),
     (
         "spec.routes",
@@ -565,6 +597,42 @@ REFUSED = [
         "is only for topic, and prefix is set",
     ),
     ("spec.errors.maxPerFlush", -1, "", "must be at least 0, got -1"),
+    ("spec.errors.maxPercent", 101, "", "must be at most 100, got 101"),
+    *(
+        (
+            "spec.errors.deadLetter",
+            {"prefix": "b", "headers": value},
+            "spec.errors.deadLetter.headers",
+            "only for topic",
+        )
+        for value in (True, False)
+    ),
+    (
+        "spec.errors.deadLetter",
+        {"topic": "b", "format": "Json"},
+        "spec.errors.deadLetter.format",
+        "is only for prefix, and topic is set",
+    ),
+    (
+        "spec.errors.deadLetter",
+        {"topic": "orders"},
+        "spec.errors.deadLetter.topic",
+        "must not be one of spec.source.topics: the sink would read its own dead letters",
+    ),
+    *(
+        ("spec", SPEC | place | letters(prefix), "spec.errors.deadLetter.prefix", message)
+        for place, prefix, message in (
+            ({}, "orders/bad", "must not begin with a topic's name, since destination.prefix is empty"),
+            ({}, ".s3sink/letters", 'must not overlap with statePrefix ".s3sink"'),
+            (PLACED, "raw/all/bad", 'must not overlap with prefix "raw/all"'),
+            (PLACED, "raw", 'must not overlap with prefix "raw/all"'),
+            (
+                {"routes": routed(destination={"prefix": "pay"})},
+                "pay/bad",
+                'must not overlap with routes[0].destination.prefix "pay"',
+            ),
+        )
+    ),
     (
         "spec.errors.retries.backoff",
         "2m",
@@ -648,6 +716,54 @@ def test_offsets_are_for_our_topics_once_each():
     assert errors_of(document) == {
         "spec.source.startingOffsets.offsets[1]": "names partition 0 of orders a second time"
     }
+
+
+OFFSET = {"topic": "orders", "partition": 0, "offset": 5}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "field", "words"),
+    [
+        ({"position": "Earliest"}, {"position": "Earliest"}, "position", "must be one of Latest, Timestamp, Offsets"),
+        ({"position": "Earliest"}, {"position": "Timestamp"}, "timestamp", "must be set"),
+        (
+            {"position": "Timestamp", "timestamp": "2026-02-01"},
+            {"position": "Timestamp", "timestamp": "2026-02-01"},
+            "timestamp",
+            "must be later than startingOffsets.timestamp",
+        ),
+        (
+            {"position": "Offsets", "offsets": [OFFSET]},
+            {"position": "Offsets", "offsets": [OFFSET | {"offset": 4}]},
+            "offsets[0].offset",
+            "must not be below 5, where startingOffsets begins",
+        ),
+        (
+            {"position": "Earliest"},
+            {"position": "Offsets", "offsets": [OFFSET | {"topic": "other"}]},
+            "offsets[0].topic",
+            "other is not among spec.source.topics",
+        ),
+    ],
+)
+def test_an_end_before_the_start_or_of_another_topic_is_named(start, end, field, words):
+    document = put(put(minimal(), "spec.run", "Once"), "spec.source.startingOffsets", start)
+    ((where, message),) = errors_of(put(document, "spec.source.endingOffsets", end)).items()
+    assert where == f"spec.source.endingOffsets.{field}"
+    assert message.startswith(words)
+
+
+@pytest.mark.parametrize("run", ["Continuous", "Scheduled", None])
+def test_an_end_is_only_for_a_run_that_happens_once(run):
+    document = put(minimal(), "spec.source.endingOffsets", {"position": "Latest"})
+    if run:
+        document = put(document, "spec.run", run)
+    if run == "Scheduled":
+        document = put(document, "spec.schedule", "0 * * * *")
+    assert errors_of(document) == {
+        "spec.source.endingOffsets": f"is only for run: Once, and run is {run or 'Continuous'}"
+    }
+    assert errors_of(put(drop(document, "spec.schedule") if run == "Scheduled" else document, "spec.run", "Once")) == {}
 
 
 def test_neither_topics_nor_a_pattern_is_a_mistake_and_a_pattern_alone_is_none():

@@ -75,13 +75,13 @@ def test_a_driver_reports_what_the_schema_has_and_when() -> None:
         (conditions.READY, "True", "Running"),
     }
     assert status["flush"] == {}
-    assert status["retry"] == {"attempts": 0, "skippedRecords": 0}
+    assert status["retry"] == {"attempts": 0, "skippedRecords": 0, "deadLetteredRecords": 0}
 
 
 def test_a_report_is_a_status() -> None:
     report = Reporter().report()
     assert isinstance(report, DriverReport)
     assert isinstance(report, Status)
-    assert report.retry == RetryStatus(attempts=0, skipped_records=0)
+    assert report.retry == RetryStatus(attempts=0, skipped_records=0, dead_lettered_records=0)
     assert report.conditions is not None
     assert all(isinstance(condition, Condition) for condition in report.conditions)

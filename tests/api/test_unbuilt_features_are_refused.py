@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from s3sink_api.spec import CODECS, NOT_BUILT, parse
-from tests.api.documents import Document, drop, errors_of, everything_built, full, minimal, put
+from tests.api.documents import drop, errors_of, everything_built, full, minimal, put
 
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
 AVRO = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+SCHEMAS = {"Avro": AVRO, "Protobuf": "message R { optional int32 a = 1; }", "JsonSchema": "{}"}
 PARTS = ("spec.source.key", "spec.source.value")
 COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Csv or Orc"
 # What a person would write to use the feature of each row.
 WANTED = {
     "spec.mode": "FullRefresh",
-    "spec.source.key.format": "JsonSchema",
     "spec.source.key.schema": SCHEMA,
-    "spec.source.value.format": "Protobuf",
     "spec.source.value.schema": SCHEMA,
     "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
     "spec.destination.encryption.type": "CustomerKey",
-    "spec.layout.onMissingValue": "DeadLetter",
-    "spec.format.schemaEvolution.mode": "Full",
-    "spec.format.schemaEvolution.onChange": "Roll",
     "spec.transform": {"where": "a > 0"},
-    "spec.errors.records": "DeadLetter",
-    "spec.errors.deadLetter": {"topic": "dlq"},
-    "spec.errors.logRecords": True,
 }
 # What has to stand beside it for the manifest to be valid otherwise.
 BESIDE = {
     "spec.mode": {"spec.run": "Once"},
-    "spec.source.key.format": {"spec.source.key.schemaRegistry": {"url": "http://r"}},
     "spec.source.key.schema": {"spec.source.key.format": "Json"},
-    "spec.source.value.format": {"spec.source.value.schemaRegistry": {"url": "http://r"}},
     "spec.destination.encryption.type": {"spec.destination.encryption.secretRef": {"name": "k"}},
-    "spec.layout.onMissingValue": {"spec.errors.deadLetter": {"topic": "dlq"}},
-    "spec.errors.records": {"spec.errors.deadLetter": {"topic": "dlq"}},
 }
-OF_ROUTES = [row for row in NOT_BUILT if row.path.split(".")[1] in {"layout", "format"}]
-
-
-def routed(path: str, value: Any) -> Document:
-    """With the value in the first route instead."""
-    route = put({"topics": ["orders"]}, path.removeprefix("spec."), value)
-    return put(minimal(), "spec.routes", [route])
 
 
 @pytest.mark.parametrize("row", NOT_BUILT, ids=lambda row: row.path)
@@ -59,31 +39,6 @@ def test_what_is_not_built_is_refused_by_name(row):
     errors = errors_of(document)
     assert errors[row.path].endswith(f"not built yet; {row.instead}")
     assert all("not built yet; " in message for message in errors.values())
-
-
-@pytest.mark.parametrize("row", OF_ROUTES, ids=lambda row: row.path)
-def test_what_is_not_built_is_refused_within_a_route(row):
-    document = routed(row.path, WANTED[row.path])
-    for path, value in BESIDE.get(row.path, {}).items():
-        document = put(document, path, value)
-    with everything_built():
-        assert errors_of(document) == {}
-    path = row.path.replace("spec.", "spec.routes[0].", 1)
-    assert errors_of(document)[path] == f"{WANTED[row.path]} is not built yet; {row.instead}"
-
-
-@pytest.mark.parametrize("row", OF_ROUTES, ids=lambda row: row.path)
-def test_writing_the_default_out_in_a_route_is_no_mistake(row):
-    for value in row.built:
-        assert errors_of(routed(row.path, value)) == {}
-
-
-def test_every_row_that_a_route_may_hold_is_tried():
-    assert [row.path for row in OF_ROUTES] == [
-        "spec.layout.onMissingValue",
-        "spec.format.schemaEvolution.mode",
-        "spec.format.schemaEvolution.onChange",
-    ]
 
 
 @pytest.mark.parametrize("kind", sorted(CODECS))
@@ -134,9 +89,7 @@ def test_writing_the_default_out_is_no_mistake(row):
         document = put(document, row.path, value)
         if row.path == "spec.destination.encryption.type" and value == "KMS":
             document = put(document, "spec.destination.encryption.keyId", "k")
-        part = row.path.removesuffix(".format")
-        beside = {"schema": AVRO} if value == "Avro" else {}
-        assert errors_of(put(document, part, {"format": value, **beside}) if part in PARTS else document) == {}
+        assert errors_of(document) == {}
 
 
 def test_no_row_names_a_field_that_the_resource_lacks():
@@ -158,8 +111,7 @@ def test_the_default_format_takes_its_own_codecs():
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    within = ("spec.layout.onMissingValue", "spec.routes[0].format.schemaEvolution.mode")
-    for path in ("spec.mode", "spec.transform", *within):
+    for path in ("spec.mode", "spec.transform"):
         assert "not built yet; " in errors[path]
 
 
@@ -172,6 +124,12 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec", minimal()["spec"] | {"run": "Scheduled", "schedule": "@hourly"}),
         ("spec.delivery", "AtLeastOnce"),
         ("spec.errors.records", "Skip"),
+        ("spec.errors", {"records": "DeadLetter", "deadLetter": {"prefix": "_dead_letter", "format": "Json"}}),
+        (
+            "spec.errors",
+            {"records": "DeadLetter", "deadLetter": {"topic": "dlq", "replicationFactor": 3, "headers": False}},
+        ),
+        ("spec.errors", {"maxPercent": 0, "deadLetter": {"prefix": "_dead_letter"}}),
         ("spec.source.startingOffsets", {"position": "Latest"}),
         ("spec.source.startingOffsets", {"position": "Timestamp", "timestamp": "2026-01-01T00:00:00Z"}),
         ("spec.reset", {"nonce": "1"}),

@@ -334,6 +334,11 @@ DECODINGS += [
     for secret in ("client", "Client")
 ]
 DECODINGS += [
+    {"format": kind, "schema": "{}", **more}
+    for kind in ("Json", "Avro", "JsonSchema")
+    for more in ({"validate": True}, {"validate": False}, {"times": "AsWritten"}, {"times": "Typed"}, {"times": "None"})
+]
+DECODINGS += [
     {"format": kind, "schemaRegistry": {"url": "http://r"}} for kind in ("String", "Json", "Avro", "Protobuf")
 ]
 DECODINGS += [{"format": "Avro", "schemaRegistry": {"url": "http://r"}, "schema": text} for text in ("", "{}")]
@@ -347,6 +352,7 @@ ROUTES += [[{"topics": ["a"], "source": {"value": decoding}}] for decoding in DE
 ROUTES += [[{"topics": ["a"], "source": source}] for source in ({}, {"key": {}}, {"topics": ["a"]})]
 DEAD_LETTERS: list[Any] = [{}, {"topic": "a", "prefix": "b"}, {"topic": "a", "replicationFactor": 0}, {"headers": True}]
 DEAD_LETTERS += [{"prefix": "b", "replicationFactor": 3}, {"topic": "a", "replicationFactor": 32767}]
+DEAD_LETTERS += [{"prefix": "b", "headers": False}, {"prefix": "b", "format": "Json"}, {"topic": "a", "format": "Json"}]
 DEAD_LETTERS += [{"prefix": prefix} for prefix in PREFIXES] + [{"topic": topic} for topic in TOPICS]
 
 # On top of the smallest manifest.
@@ -452,6 +458,10 @@ def by_hand() -> Iterator[tuple[str, Document]]:
             yield path, put(routing() if path == "spec.routes" else minimal(), path, value)
     yield from _routes_that_inherit()
     yield from _layouts_of_records()
+    once = put(minimal(), "spec.run", "Once")
+    for end in [*STARTS, {"position": "Latest"}]:
+        yield "spec.source.endingOffsets", put(once, "spec.source.endingOffsets", end)
+    yield "spec.source.endingOffsets", put(minimal(), "spec.source.endingOffsets", {"position": "Latest"})
     scheduled = put(minimal(), "spec.run", "Scheduled")
     for schedule in SCHEDULES:
         yield "spec.schedule", put(scheduled, "spec.schedule", schedule)

@@ -119,6 +119,12 @@ def test_any_valid_manifest_is_taken_by_both(api: Client, document: Document) ->
     assert disagreement(api, document) == ""
 
 
+def bounded(start: Any, end: Any) -> Any:
+    document = put(minimal(), "spec.run", "Once")
+    document = put(document, "spec.source.startingOffsets", start)
+    return put(document, "spec.source.endingOffsets", {"position": start["position"], **end})["spec"]
+
+
 # For each row of the list a document that the server takes.
 STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
     ("spec.destination.endpoint", None),
@@ -129,6 +135,14 @@ STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
     (
         "spec.source.startingOffsets",
         {"position": "Offsets", "offsets": [{"topic": "other", "partition": 0, "offset": 1}]},
+    ),
+    ("spec", bounded({"position": "Timestamp", "timestamp": "2026-02-01"}, {"timestamp": "2026-01-01"})),
+    (
+        "spec",
+        bounded(
+            {"position": "Offsets", "offsets": [{"topic": "orders", "partition": 0, "offset": 9}]},
+            {"offsets": [{"topic": "orders", "partition": 0, "offset": 8}]},
+        ),
     ),
     ("spec", routing()["spec"] | {"routes": [{"topics": ["a"]}, {"topics": ["b", "a"]}]}),
     (
@@ -255,6 +269,7 @@ def test_the_fullest_manifest_holds_every_field_but_those_that_exclude_each_othe
     every = {path for path, _ in properties_of(FILE)}
     assert sorted(path for path in every - held if path.rpartition(".")[0] in held) == [
         "spec.destination.encryption.secretRef",
+        "spec.errors.deadLetter.format",
         "spec.errors.deadLetter.prefix",
         "spec.reset.to.offsets",
         "spec.routes[].layout.partitionBy[].as",
@@ -267,12 +282,17 @@ def test_the_fullest_manifest_holds_every_field_but_those_that_exclude_each_othe
         "spec.routes[].layout.partitionBy[].timezone",
         "spec.routes[].source.key.schemaRegistry",
         "spec.routes[].source.value.schema",
+        "spec.routes[].source.value.schemaRegistry.endpoint",
+        "spec.routes[].source.value.schemaRegistry.region",
         "spec.routes[].topicPattern",
+        "spec.source.endingOffsets",
         "spec.source.key.schema",
         "spec.source.key.schemaRegistry",
         "spec.source.startingOffsets.timestamp",
         "spec.source.topicPattern",
         "spec.source.value.schema",
+        "spec.source.value.schemaRegistry.endpoint",
+        "spec.source.value.schemaRegistry.region",
         "spec.spark.executor.podTemplate",
     ]
 

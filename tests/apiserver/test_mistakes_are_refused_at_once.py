@@ -51,6 +51,11 @@ REFUSED: list[tuple[str, Any, str]] = [
         minimal()["spec"] | {"run": "Scheduled", "schedule": "5-1 * * * *"},
         'spec.schedule: Invalid value: "5-1 * * * *": must be a cron schedule of five fields, such as "0 * * * *"',
     ),
+    (
+        "spec.source.endingOffsets",
+        {"position": "Latest"},
+        "spec.source.endingOffsets: Forbidden: is only for run: Once",
+    ),
     (START, {}, f"{START}.position: Required value"),
     (START, {"position": "Timestamp"}, f"{START}.timestamp: Required value: must be set with position: Timestamp"),
     (
@@ -153,7 +158,16 @@ REFUSED: list[tuple[str, Any, str]] = [
     (FOLDERS, [{"type": "Key"}, {"type": "Key"}], f"{FOLDERS}: Invalid value: must not repeat an item"),
     ("spec.errors.records", "DeadLetter", "spec.errors.deadLetter: Required value: must be set, since records is"),
     ("spec.errors.deadLetter", {}, "spec.errors.deadLetter.topic: Required value: must be set, unless prefix is"),
-    ("spec.source.value", {"format": "Avro"}, "spec.source.value.schema: Required value: Avro needs schemaRegistry or"),
+    (
+        "spec.source.value",
+        {"format": "Avro"},
+        "spec.source.value.schema: Required value: Avro, Protobuf and JsonSchema need schemaRegistry or",
+    ),
+    (
+        "spec.source.value",
+        {"format": "Json", "validate": True},
+        "spec.source.value.validate: Forbidden: is only for JsonSchema",
+    ),
     ("spec.transform", {}, "spec.transform.select: Required value: must be set, unless where is"),
     (
         "spec.routes",

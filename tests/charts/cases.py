@@ -17,6 +17,7 @@ _ALERTS: dict[str, Values] = {
     "noFlush": {"threshold": 10},
     "retrying": {"threshold": 1},
     "recordsSkipped": {"window": "1m", "threshold": 10},
+    "deadLetters": {"window": "1m", "threshold": 10},
     "recordsLost": {"window": "1m", "threshold": 1000000},
     "driverRestarting": {"window": "5m", "threshold": 1},
     "notReady": {},

@@ -33,6 +33,7 @@ REFUSED, REASON = f"s3sink_operator_sink_spec_refused{{{AT}}}", "SpecRefused"
 SILENCE = f"s3sink_operator_watch_silent_seconds{{{IN}}}"
 PARTITION = 'namespace="shop", sink="orders", pod="orders-s3sink-1", topic="orders"'
 SKIPPED, LOST = f"s3sink_skipped_records_total{{{PARTITION}", f"s3sink_gap_offsets_total{{{PARTITION}"
+LETTERS = f"s3sink_dead_lettered_records_total{{{PARTITION}"
 SINKS, RECONCILES = f"s3sink_operator_sinks{{{IN}", f"s3sink_operator_reconciles_total{{{IN}"
 QUEUE = f"s3sink_operator_queue_seconds_bucket{{{IN}"
 SAWTOOTH = " ".join(["0+500x9"] * 12)
@@ -109,6 +110,8 @@ STORIES = (
     Story("S3SinkRetrying", "it failed, and then it did not", {RETRIES: "0+1x20 0x20", **is_in("Running")}, 25),
     Story("S3SinkRecordsSkipped", "the first one", {SKIPPED + ', partition="0"}': "_x30 3x60"}, 31, SINK),
     Story("S3SinkRecordsSkipped", "some more", {SKIPPED + ', partition="0"}': "3x90 3+1x5"}, 95, SINK),
+    Story("S3SinkDeadLetters", "the first one", {LETTERS + ', partition="0"}': "_x30 3x60"}, 31, SINK),
+    Story("S3SinkDeadLetters", "long ago", {LETTERS + ', partition="0"}': "_x30 3x90"}, 100),
     Story("S3SinkRecordsSkipped", "long ago", {SKIPPED + ', partition="0"}': "_x30 3x90"}, 100),
     Story("S3SinkRecordsLost", "retention passed", {LOST + ', partition="3"}': "_x5 1000x60"}, 6, SINK),
     Story("S3SinkRecordsLost", "nothing is lost", {LOST + ', partition="3"}': "0x60"}, 50),

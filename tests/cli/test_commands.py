@@ -106,7 +106,7 @@ def mounted(s3sink: Command, secrets: dict[str, Any]) -> Path:
 
 
 @pytest.mark.slow
-def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
+def test_check_run_verify_find_and_gc_work_together_and_no_secret_shows(
     s3sink: Command, kafka: KafkaBroker, s3: S3Server, bucket: str, topic_name: str
 ) -> None:
     kafka.create_topic(topic_name, partitions=2)
@@ -141,6 +141,15 @@ def test_check_run_verify_and_gc_work_together_and_no_secret_shows(
         "duplicates": 0,
         "gaps": 0,
     }
+
+    place = ("--topic", topic_name, "--partition", "0")
+    held = s3sink("find", file, *place, "--offset", "0", "--json")
+    assert (held.returncode, held.stderr) == (0, "")
+    (record,) = json.loads(held.stdout)["records"]
+    assert (record["row"], record["object"]["url"]) == (0, f"s3://{bucket}/{topic_name}/0/{0:019d}.jsonl")
+    unwritten = s3sink("find", file, *place, "--offset", "1000")
+    assert (unwritten.returncode, "not written yet" in unwritten.stdout) == (1, True)
+    assert s3sink("find", file, *place).returncode == 2, "neither --offset nor --key"
 
     client = s3.client()
     client.create_multipart_upload(Bucket=bucket, Key=f"{topic_name}/0/{7:019d}.jsonl")

@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 from hypothesis import strategies as st
 
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.decode.writer_schemas import Reference, WriterSchema
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200)
@@ -154,7 +154,7 @@ def without_logical(schema: Any) -> Any:
 
 
 def writer_schema(schema: Any, *references: Any) -> WriterSchema:
-    return WriterSchema("AVRO", json.dumps(schema), tuple(json.dumps(one) for one in references))
+    return WriterSchema("AVRO", json.dumps(schema), tuple(Reference("", json.dumps(one)) for one in references))
 
 
 def written(schema: Any, *values: Any) -> list[bytes]:

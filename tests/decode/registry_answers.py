@@ -41,6 +41,10 @@ def answering(respond: Respond, tls: ssl.SSLContext | None = None) -> Iterator[s
             self.end_headers()
             self.wfile.write(answer.body)
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from s3sink_job.base.errors import TransientError
-from s3sink_job.decode.avro import AvroInput
-from s3sink_job.decode.writer_schemas import InlineSchema, WriterSchema
+from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.writer_schemas import InlineSchema, SchemaId, WriterSchema
 from tests.decode.avro_samples import writer_schema, written
+from tests.decode.inputs import batch_of_values, columns_of, opened_input
 
 
 def record(**fields: Any) -> dict[str, Any]:
@@ -28,9 +29,9 @@ class Schemas:
     inline: WriterSchema | None = None
     asked: list[int] = field(default_factory=list)
 
-    def by_id(self, number: int) -> WriterSchema | None:
-        self.asked.append(number)
-        return self.by_number.get(number)
+    def find(self, schema: SchemaId) -> WriterSchema | None:
+        self.asked.append(int(schema.value))
+        return self.by_number.get(int(schema.value))
 
 
 ONE = record(id="long", name="string")
@@ -54,12 +55,8 @@ def wire(number: int, schema: Any, value: Any) -> bytes:
     return b"\x00" + number.to_bytes(4, "big") + written(schema, value)[0]
 
 
-def opened(part: str = "value", known: pa.StructType | None = None) -> AvroInput:
-    return AvroInput(part, known=known, schemas=Schemas(SCHEMAS))
-
-
-def column_of(*values: bytes | None) -> pa.Array:
-    return pa.array(values, pa.binary())
+def opened(part: str = "value", known: pa.StructType | None = None) -> InputFormat:
+    return opened_input("Avro", part, known=known, schemas=Schemas(SCHEMAS))
 
 
 A = wire(1, ONE, {"id": 1, "name": "a"})
@@ -67,7 +64,7 @@ B = wire(2, TWO, {"id": 2, "name": None, "amount": b"\x7b"})
 
 
 def test_records_of_two_schemas_keep_their_order() -> None:
-    rows, faults = opened().rows(column_of(A, B, A, None, B))
+    rows, faults = opened().rows(batch_of_values(A, B, A, None, B))
     assert not faults
     assert [row["id"] for row in rows.to_pylist()] == [1, 2, 1, None, 2]
     assert [str(row["amount"]) for row in rows.to_pylist()] == ["None", "1.23", "None", "None", "1.23"]
@@ -76,34 +73,34 @@ def test_records_of_two_schemas_keep_their_order() -> None:
 
 def test_a_batch_asks_for_each_schema_once() -> None:
     schemas = Schemas(SCHEMAS)
-    AvroInput("value", schemas=schemas).rows(column_of(A, B, A, B))
+    opened_input("Avro", schemas=schemas).rows(batch_of_values(A, B, A, B))
     assert schemas.asked == [1, 2]
 
 
 def test_columns_that_are_known_stay_though_no_record_has_them() -> None:
     known = pa.struct([("old", pa.date32()), ("id", pa.int64())])
-    rows, faults = opened(known=known).rows(column_of(A))
+    rows, faults = opened(known=known).rows(batch_of_values(A))
     assert not faults
     assert rows.to_pylist() == [{"old": None, "id": 1, "name": "a"}]
 
 
 def test_a_narrower_number_is_cast_to_the_known_column() -> None:
     value = opened(known=pa.struct([("id", pa.int64())]))
-    rows, faults = value.rows(column_of(wire(7, record(id="int"), {"id": 5})))
+    rows, faults = value.rows(batch_of_values(wire(7, record(id="int"), {"id": 5})))
     assert not faults
     assert rows.schema.field("id").type == pa.int64()
-    assert value.schema == pa.struct([("id", pa.int64())])
+    assert columns_of(value) == pa.struct([("id", pa.int64())])
 
 
 def test_a_change_that_no_column_can_hold_is_a_bad_record_and_changes_nothing() -> None:
     value = opened()
-    rows, faults = value.rows(column_of(A, wire(3, record(id="string"), {"id": "x"}), A))
+    rows, faults = value.rows(batch_of_values(A, wire(3, record(id="string"), {"id": "x"}), A))
     assert set(faults) == {1}
     assert faults[1].reason == "SchemaIncompatible"
     assert "value of schema id 3 does not fit the known columns" in faults[1].message
     assert "'id'" in faults[1].message
     assert [row["id"] for row in rows.to_pylist()] == [1, None, 1]
-    assert value.schema == pa.struct([("id", pa.int64()), ("name", pa.string())])
+    assert columns_of(value) == pa.struct([("id", pa.int64()), ("name", pa.string())])
 
 
 @pytest.mark.parametrize(
@@ -124,12 +121,12 @@ def test_a_change_that_no_column_can_hold_is_a_bad_record_and_changes_nothing() 
     ],
 )
 def test_a_bad_record_is_named_with_its_cause_and_spares_the_others(raw: bytes, reason: str, why: str) -> None:
-    rows, faults = opened().rows(column_of(A, raw, B))
+    rows, faults = opened().rows(batch_of_values(A, raw, B))
     assert set(faults) == {1}
     assert faults[1].reason == reason
     assert why in faults[1].message
     assert [row["id"] for row in rows.to_pylist()] == [1, None, 2]
-    texts, again = opened().json(column_of(A, raw, B))
+    texts, again = opened().json(batch_of_values(A, raw, B))
     assert again == faults
     assert texts.is_valid().to_pylist() == [True, False, True]
 
@@ -138,19 +135,19 @@ def test_a_registry_that_does_not_answer_is_no_bad_record() -> None:
     class Down:
         inline = None
 
-        def by_id(self, number: int) -> WriterSchema | None:
+        def find(self, schema: SchemaId) -> WriterSchema | None:
             raise TransientError("the registry does not answer")
 
     with pytest.raises(TransientError):
-        AvroInput("value", schemas=Down()).rows(column_of(A))
+        opened_input("Avro", schemas=Down()).rows(batch_of_values(A))
 
 
 def test_ten_thousand_schema_ids_are_read_batch_by_batch() -> None:
     schemas = Schemas({n: writer_schema(record(**{f"f{n}": "int"})) for n in range(10_000)})
-    value = AvroInput("value", schemas=schemas)
+    value = opened_input("Avro", schemas=schemas)
     for start in range(0, 10_000, 2_500):
         raw = [wire(n, record(**{f"f{n}": "int"}), {f"f{n}": n}) for n in range(start, start + 2_500, 250)]
-        rows, faults = value.rows(column_of(*raw))
+        rows, faults = value.rows(batch_of_values(*raw))
         assert not faults
         assert rows.num_rows == 10
     assert len(rows.schema) == 40
@@ -158,8 +155,8 @@ def test_ten_thousand_schema_ids_are_read_batch_by_batch() -> None:
 
 def test_schemas_that_share_no_field_cannot_add_columns_without_end() -> None:
     schemas = {n: writer_schema(record(**{f"f{n}": "int"})) for n in range(1_100)}
-    value = AvroInput("value", schemas=Schemas(schemas))
-    rows, faults = value.rows(column_of(*(wire(n, record(**{f"f{n}": "int"}), {f"f{n}": n}) for n in schemas)))
+    value = opened_input("Avro", schemas=Schemas(schemas))
+    rows, faults = value.rows(batch_of_values(*(wire(n, record(**{f"f{n}": "int"}), {f"f{n}": n}) for n in schemas)))
     assert len(rows.schema) == 1_000
     assert set(faults) == set(range(1_000, 1_100))
     assert {fault.reason for fault in faults.values()} == {"TooManyColumns"}
@@ -168,43 +165,43 @@ def test_schemas_that_share_no_field_cannot_add_columns_without_end() -> None:
 def test_whole_numbers_and_fractions_share_a_column_only_if_it_holds_both_exactly() -> None:
     schemas = {n: writer_schema(record(f=kind)) for n, kind in enumerate(("long", "double", "int", "float"))}
     raw = [wire(n, record(f=kind), {"f": 1}) for n, kind in enumerate(("long", "double", "int", "float"))]
-    exact = AvroInput("value", schemas=Schemas(schemas))
-    rows, faults = exact.rows(column_of(*raw[1:]))
+    exact = opened_input("Avro", schemas=Schemas(schemas))
+    rows, faults = exact.rows(batch_of_values(*raw[1:]))
     assert not faults
     assert rows.schema.field("f").type == pa.float64()
-    _, faults = AvroInput("value", schemas=Schemas(schemas)).rows(column_of(raw[0], raw[1]))
+    _, faults = opened_input("Avro", schemas=Schemas(schemas)).rows(batch_of_values(raw[0], raw[1]))
     assert {row: fault.reason for row, fault in faults.items()} == {1: "SchemaIncompatible"}
 
 
 def test_a_schema_without_a_good_record_does_not_decide_on_columns() -> None:
     value = opened()
     garbage = b"\x00" + (3).to_bytes(4, "big") + b"\xff\xff"
-    _, faults = value.rows(column_of(garbage))
+    _, faults = value.rows(batch_of_values(garbage))
     assert set(faults) == {0}
-    assert value.schema == pa.struct([])
-    rows, faults = value.rows(column_of(garbage, A))
+    assert columns_of(value) == pa.struct([])
+    rows, faults = value.rows(batch_of_values(garbage, A))
     assert set(faults) == {0}
     assert rows.to_pylist()[1] == {"id": 1, "name": "a"}
 
 
 def test_json_and_plain_text_of_records() -> None:
-    texts, faults = opened().json(column_of(A, B, None))
+    texts, faults = opened().json(batch_of_values(A, B, None))
     assert not faults
     found = [None if text is None else json.loads(text) for text in texts.to_pylist()]
     assert found == [{"id": 1, "name": "a"}, {"id": 2, "amount": "1.23"}, None]
-    assert opened().plain(column_of(A))[0].to_pylist() == ['{"id":1,"name":"a"}']
+    assert opened().plain(batch_of_values(A))[0].to_pylist() == ['{"id":1,"name":"a"}']
 
 
 def test_a_key_that_is_plain_text_is_that_text() -> None:
     key = wire(6, "string", 'a "b"')
-    assert opened("key").plain(column_of(key))[0].to_pylist() == ['a "b"']
-    assert opened("key").json(column_of(key))[0].to_pylist() == ['"a \\"b\\""']
-    assert opened("key").rows(column_of(key))[0].to_pylist() == [{"value": 'a "b"'}]
+    assert opened("key").plain(batch_of_values(key))[0].to_pylist() == ['a "b"']
+    assert opened("key").json(batch_of_values(key))[0].to_pylist() == ['"a \\"b\\""']
+    assert opened("key").rows(batch_of_values(key))[0].to_pylist() == [{"value": 'a "b"'}]
 
 
 def test_an_inline_schema_reads_records_without_an_id() -> None:
-    value = AvroInput("value", schemas=InlineSchema(writer_schema(ONE)))
-    rows, faults = value.rows(column_of(A[5:], A[5:7], None))
+    value = opened_input("Avro", schemas=InlineSchema(writer_schema(ONE)))
+    rows, faults = value.rows(batch_of_values(A[5:], A[5:7], None))
     assert rows.to_pylist() == [{"id": 1, "name": "a"}, *[{"id": None, "name": None}] * 2]
     assert faults[1].message.startswith("value of spec.source.value.schema ends within $.name")
 
@@ -214,14 +211,14 @@ def test_folders_are_named_by_fields_of_records_and_by_entries_of_maps() -> None
     schema = record(
         day=["null", day], tags={"type": "map", "values": "string"}, inner=record(x="boolean") | {"name": "I"}
     )
-    value = AvroInput("value", schemas=InlineSchema(writer_schema(schema)))
+    value = opened_input("Avro", schemas=InlineSchema(writer_schema(schema)))
     raw = written(
         schema,
         {"day": 1, "tags": {"env": "dev"}, "inner": {"x": True}},
         {"day": None, "tags": {}, "inner": {"x": False}},
     )
     paths = {("day",): True, ("tags", "env"): True, ("inner", "x"): True, ("nobody",): True, ("inner",): True}
-    found = value.fields(column_of(*raw), paths, unique_names=False)
+    found = value.fields(batch_of_values(*raw), paths, unique_names=False)
     assert found["day",].rows().to_pylist() == ["1970-01-02", None]
     assert found["tags", "env"].rows().to_pylist() == ["dev", None]
     assert found["inner", "x"].rows().to_pylist() == ["true", "false"]
@@ -230,14 +227,14 @@ def test_folders_are_named_by_fields_of_records_and_by_entries_of_maps() -> None
 
 
 def test_an_empty_batch_has_the_known_columns() -> None:
-    rows, faults = opened(known=pa.struct([("id", pa.int64())])).rows(column_of())
+    rows, faults = opened(known=pa.struct([("id", pa.int64())])).rows(batch_of_values())
     assert not faults
     assert rows.schema.names == ["id"]
     assert rows.num_rows == 0
 
 
 def test_records_without_fields_are_rows() -> None:
-    value = AvroInput("value", schemas=InlineSchema(writer_schema(record())))
-    rows, faults = value.rows(column_of(b"", b""))
+    value = opened_input("Avro", schemas=InlineSchema(writer_schema(record())))
+    rows, faults = value.rows(batch_of_values(b"", b""))
     assert not faults
     assert rows.num_rows == 2

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from s3sink_job.columns.types import MAX_LEAVES, from_text, to_text
-from s3sink_job.decode import connect_columns, connect_json
-from s3sink_job.decode.connect_columns import PayloadReader
-from s3sink_job.decode.connect_json import ConnectJsonInput
+from s3sink_job.columns.types import MAX_LEAVES
+from s3sink_job.decode import connect_json, payload_columns
 from s3sink_job.decode.connect_schema import BadSchema, connect_schema
+from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.payload_columns import PayloadReader
 from tests.decode.connect import DATA, Kind, envelope, kinds, plain, rows_of, struct, structs
+from tests.decode.inputs import batch_of_values, columns_of, opened_input
 
 ID = {"field": "id", "type": "int32"}
 NAME = {"field": "name", "type": "string", "optional": True}
@@ -33,15 +34,11 @@ def wrapped(schema: Any, payload: Any) -> bytes:
     return json.dumps({"schema": schema, "payload": payload}).encode()
 
 
-def binary(*values: bytes | None) -> pa.Array:
-    return pa.array(values, pa.binary())
-
-
 def decoded(
-    *values: bytes | None, by: ConnectJsonInput | None = None
+    *values: bytes | None, by: InputFormat | None = None
 ) -> tuple[list[dict[str, Any]], dict[int, tuple[str, str]]]:
     """The rows, and the bad ones with reason and message."""
-    rows, faults = (by or ConnectJsonInput("value")).rows(binary(*values))
+    rows, faults = (by or opened_input("ConnectJson")).rows(batch_of_values(*values))
     rows.validate(full=True)
     assert rows.num_rows == len(values)
     return rows.to_pylist(), {row: tuple(fault) for row, fault in faults.items()}
@@ -98,7 +95,7 @@ def test_columns_have_the_types_of_the_schema() -> None:
         "by_id": [[7, {"id": 8}]],
     }
 
-    opened = ConnectJsonInput("value")
+    opened = opened_input("ConnectJson")
     rows, bad = decoded(wrapped(record(*fields), payload), by=opened)
 
     assert bad == {}
@@ -114,7 +111,7 @@ def test_columns_have_the_types_of_the_schema() -> None:
             "by_id": [("7", {"id": 8})],
         }
     ]
-    assert {f.name: str(f.type) for f in opened.schema or []} == {
+    assert {f.name: str(f.type) for f in columns_of(opened)} == {
         "int8": "int32",
         "int16": "int32",
         "int32": "int32",
@@ -140,7 +137,7 @@ def test_columns_have_the_types_of_the_schema() -> None:
 def test_every_value_of_any_schema_is_found_in_its_row(data: st.DataObject, kind: Kind, few: int) -> None:
     values = data.draw(st.lists(kind.values, min_size=1, max_size=4))
 
-    with patch.object(connect_columns, "FEW", few):
+    with patch.object(payload_columns, "FEW", few):
         rows, bad = decoded(*(envelope(kind, value) for value in values))
 
     assert bad == {}
@@ -156,7 +153,7 @@ def test_records_of_two_schemas_keep_their_order(data: st.DataObject, one: Kind,
     turns = data.draw(st.lists(st.sampled_from(both), min_size=2, max_size=6))
     values = [data.draw(kind.values) for kind in turns]
 
-    with patch.object(connect_columns, "FEW", few):
+    with patch.object(payload_columns, "FEW", few):
         rows, bad = decoded(*(envelope(kind, value) for kind, value in zip(turns, values, strict=True)))
 
     assert bad == {}
@@ -195,7 +192,7 @@ def test_bad_records_do_not_affect_the_others(data: st.DataObject, kind: Kind, f
     values = data.draw(st.lists(kind.values | broken, min_size=1, max_size=6))
     column = [value if isinstance(value, bytes) else envelope(kind, value) for value in values]
 
-    with patch.object(connect_columns, "FEW", few):
+    with patch.object(payload_columns, "FEW", few):
         rows, bad = decoded(*column)
 
     assert sorted(bad) == [row for row, value in enumerate(values) if isinstance(value, bytes)]
@@ -207,11 +204,11 @@ def test_bad_records_do_not_affect_the_others(data: st.DataObject, kind: Kind, f
 @pytest.mark.parametrize("value", BAD)
 def test_text_and_columns_agree_on_what_is_an_envelope(value: bytes) -> None:
     good = wrapped({"type": "int8"}, 1)
-    opened = ConnectJsonInput("key")
+    opened = opened_input("ConnectJson", "key")
 
-    text, bad_text = opened.json(binary(good, value))
-    _, bad_rows = opened.rows(binary(None, value))
-    field = opened.fields(binary(good, value), {(): True}, unique_names=False)[()]
+    text, bad_text = opened.json(batch_of_values(good, value))
+    _, bad_rows = opened.rows(batch_of_values(None, value))
+    field = opened.fields(batch_of_values(good, value), {(): True}, unique_names=False)[()]
 
     assert list(bad_rows) == [1]
     assert text[0].as_py() == "1"
@@ -242,7 +239,10 @@ def test_text_and_columns_agree_on_what_is_an_envelope(value: bytes) -> None:
     ],
 )
 def test_a_value_that_is_no_envelope_says_what_to_do(value: bytes, reason: str, message: str) -> None:
-    for found in (ConnectJsonInput("value").json(binary(value)), ConnectJsonInput("value").rows(binary(value))):
+    for found in (
+        opened_input("ConnectJson").json(batch_of_values(value)),
+        opened_input("ConnectJson").rows(batch_of_values(value)),
+    ):
         assert found[1][0].reason == reason
         assert found[1][0].message.startswith(message)
 
@@ -274,7 +274,7 @@ def test_a_value_that_is_no_envelope_says_what_to_do(value: bytes, reason: str, 
 )
 @pytest.mark.parametrize("few", [0, 1000])
 def test_a_payload_that_does_not_fit_its_schema_is_named_by_path(kind: Any, payload: Any, why: str, few: int) -> None:
-    with patch.object(connect_columns, "FEW", few):
+    with patch.object(payload_columns, "FEW", few):
         _, bad = decoded(wrapped(kind, payload), wrapped({**kind, "optional": True}, None))
 
     assert list(bad) == [0]
@@ -323,14 +323,19 @@ def test_a_null_payload_is_a_row_of_nulls() -> None:
     values = [wrapped(record(ID, optional=True), None), wrapped(None, None), None, wrapped(record(ID), {"id": 1})]
 
     assert decoded(*values) == ([{"id": None}, {"id": None}, {"id": None}, {"id": 1}], {})
-    assert ConnectJsonInput("value").json(binary(*values))[0].to_pylist() == ["null", "null", None, '{"id": 1}']
+    assert opened_input("ConnectJson").json(batch_of_values(*values))[0].to_pylist() == [
+        "null",
+        "null",
+        None,
+        '{"id": 1}',
+    ]
 
 
 def test_a_default_stands_for_what_is_missing_but_not_for_an_optional_null() -> None:
     required = {"field": "a", "type": "int32", "default": 7}
     nullable = {"field": "b", "type": "int32", "default": 8, "optional": True}
     for few in (0, 1000):
-        with patch.object(connect_columns, "FEW", few):
+        with patch.object(payload_columns, "FEW", few):
             rows, bad = decoded(wrapped(record(required, nullable), {}), wrapped(record(required, nullable), {"a": 1}))
         assert (rows, bad) == ([{"a": 7, "b": None}, {"a": 1, "b": None}], {})
 
@@ -343,7 +348,7 @@ def test_payloads_without_a_schema_have_inferred_types() -> None:
 
 
 def test_a_payload_without_a_schema_that_fits_no_column_is_the_only_bad_one() -> None:
-    opened = ConnectJsonInput("value", known=pa.struct([("a", pa.int64())]))
+    opened = opened_input("ConnectJson", known=pa.struct([("a", pa.int64())]))
     values = [wrapped(None, {"a": n}) for n in range(20)]
     values[7] = wrapped(None, {"a": "x"})
 
@@ -357,14 +362,14 @@ def test_a_payload_without_a_schema_that_fits_no_column_is_the_only_bad_one() ->
 def test_new_fields_and_wider_numbers_are_taken_in_any_order() -> None:
     one = record(ID, {"field": "x", "type": "float"})
     two = record({"field": "id", "type": "int64"}, {"field": "x", "type": "double"}, NAME)
-    opened = ConnectJsonInput("value", known=pa.struct([("old", pa.string())]))
+    opened = opened_input("ConnectJson", known=pa.struct([("old", pa.string())]))
     values = [wrapped(one, {"id": 1, "x": 0.5}), wrapped(two, {"id": 2**40, "x": 0.1, "name": "n"})] * 2
 
     rows, bad = decoded(*values, by=opened)
 
     wide = pa.struct([("old", pa.string()), ("id", pa.int64()), ("x", pa.float64()), ("name", pa.string())])
     assert bad == {}
-    assert opened.schema == wide
+    assert columns_of(opened).equals(wide)
     first = {"old": None, "id": 1, "x": 0.5, "name": None}
     assert rows == [first, {"old": None, "id": 2**40, "x": 0.1, "name": "n"}] * 2
     assert decoded(values[0], by=opened) == ([first], {}), "columns never narrow"
@@ -372,7 +377,7 @@ def test_new_fields_and_wider_numbers_are_taken_in_any_order() -> None:
 
 def test_a_type_that_does_not_fit_the_known_column_names_both_types() -> None:
     inner = {"field": "in", **record({"field": "a", "type": "string"})}
-    opened = ConnectJsonInput("value", known=pa.struct([("in", pa.struct([("a", pa.int32())]))]))
+    opened = opened_input("ConnectJson", known=pa.struct([("in", pa.struct([("a", pa.int32())]))]))
     fine = {"field": "in", **record({"field": "a", "type": "int16"})}
 
     rows, bad = decoded(wrapped(record(inner), {"in": {"a": "x"}}), wrapped(record(fine), {"in": {"a": 1}}), by=opened)
@@ -387,9 +392,9 @@ def test_a_type_that_does_not_fit_the_known_column_names_both_types() -> None:
 
 def test_text_is_the_payload_on_one_line_with_every_digit() -> None:
     payload = '{"a": 1.50,\n "b": 0.1234567890123456789012}'
-    values = binary(f'{{"schema":null, "payload":\r\n {payload} }}\n'.encode(), None)
+    values = batch_of_values(f'{{"schema":null, "payload":\r\n {payload} }}\n'.encode(), None)
 
-    for found in (ConnectJsonInput("value").json(values), ConnectJsonInput("value").plain(values)):
+    for found in (opened_input("ConnectJson").json(values), opened_input("ConnectJson").plain(values)):
         assert found[0].to_pylist() == [payload.replace("\n", " "), None]
         assert found[1] == {}
 
@@ -408,17 +413,19 @@ def test_text_is_the_payload_on_one_line_with_every_digit() -> None:
     ],
 )
 def test_an_envelope_is_read_however_it_is_written(value: str) -> None:
-    opened, column = ConnectJsonInput("value"), binary(value.encode(), wrapped({"type": "int8"}, 6))
+    values = (value.encode(), wrapped({"type": "int8"}, 6))
 
-    assert decoded(*column.to_pylist()) == ([{"value": 5}, {"value": 6}], {})
-    assert opened.json(column)[0].to_pylist() == ["5", "6"]
+    assert decoded(*values) == ([{"value": 5}, {"value": 6}], {})
+    assert opened_input("ConnectJson").json(batch_of_values(*values))[0].to_pylist() == ["5", "6"]
 
 
 def test_folders_use_fields_of_the_payload() -> None:
     schema = record(ID, NAME)
-    values = binary(wrapped(schema, {"id": 1, "name": "x"}), None, b"{}", wrapped(schema, {"id": 2, "name": None}))
+    values = batch_of_values(
+        wrapped(schema, {"id": 1, "name": "x"}), None, b"{}", wrapped(schema, {"id": 2, "name": None})
+    )
 
-    found = ConnectJsonInput("value").fields(values, {("id",): True, ("name",): True}, unique_names=False)
+    found = opened_input("ConnectJson").fields(values, {("id",): True, ("name",): True}, unique_names=False)
 
     assert found["id",].rows().to_pylist() == ["1", None, None, "2"]
     assert found["name",].rows().to_pylist() == ["x", None, None, None]
@@ -426,9 +433,9 @@ def test_folders_use_fields_of_the_payload() -> None:
 
 
 def test_the_whole_payload_is_a_folder_only_if_it_is_primitive() -> None:
-    values = binary(wrapped({"type": "string"}, "k"), wrapped(record(ID), {"id": 1}))
+    values = batch_of_values(wrapped({"type": "string"}, "k"), wrapped(record(ID), {"id": 1}))
 
-    found = ConnectJsonInput("key").fields(values, {(): True}, unique_names=False)[()]
+    found = opened_input("ConnectJson", "key").fields(values, {(): True}, unique_names=False)[()]
 
     assert found.rows()[0].as_py() == "k"
     assert found.faults[1].reason == "NotAScalar"
@@ -446,7 +453,7 @@ def test_one_bad_record_makes_only_its_neighbours_slow(bad: int) -> None:
     values = whole_batch(1600)
     values[800 : 800 + bad] = [values[800].replace(b'"BNI="', b'"?"')] * bad
 
-    with patch.object(PayloadReader, "_slow", autospec=True, side_effect=PayloadReader._slow) as slow:
+    with patch.object(PayloadReader, "one_by_one", autospec=True, side_effect=PayloadReader.one_by_one) as slow:
         rows, found = decoded(*values)
 
     assert list(found) == [800] * bad
@@ -458,7 +465,7 @@ def test_decimals_as_numbers_are_read_as_fast_as_those_as_bytes() -> None:
     schema = json.dumps(record({"field": "d", **DECIMAL}))
     values = [f'{{"schema":{schema},"payload":{{"d":{n}12345678901234567890.25}}}}'.encode() for n in range(1, 100)]
 
-    with patch.object(PayloadReader, "_slow", side_effect=AssertionError):
+    with patch.object(PayloadReader, "one_by_one", side_effect=AssertionError):
         rows, bad = decoded(*values)
 
     assert bad == {}
@@ -478,7 +485,7 @@ def test_a_decimal_of_digits_in_base64_is_not_taken_for_a_number() -> None:
 def test_ten_thousand_schemas_in_a_batch_stay_bounded() -> None:
     values = [wrapped(record(ID, version=n), {"id": n}) for n in range(10_000)]
     with patch.object(connect_json, "KEPT_SCHEMAS", 50_000):
-        opened = ConnectJsonInput("value")
+        opened = opened_input("ConnectJson")
 
     rows, bad = decoded(*values, by=opened)
 
@@ -490,7 +497,7 @@ def test_ten_thousand_schemas_in_a_batch_stay_bounded() -> None:
 def test_ten_thousand_schemas_with_other_fields_do_not_make_as_many_columns() -> None:
     values = [wrapped(record({"field": f"f{n}", "type": "int32"}), {f"f{n}": n}) for n in range(10_000)]
 
-    rows, faults = ConnectJsonInput("value").rows(binary(*values))
+    rows, faults = opened_input("ConnectJson").rows(batch_of_values(*values))
 
     assert rows.num_columns == MAX_LEAVES
     assert sorted(faults) == list(range(MAX_LEAVES, 10_000))
@@ -509,7 +516,7 @@ def test_a_single_schema_may_have_more_columns() -> None:
 
 def test_maps_with_other_keys_than_text_have_text_keys_in_every_flush() -> None:
     numbers = {"field": "m", "type": "map", "keys": {"type": "int32"}, "values": {"type": "int32"}}
-    opened = ConnectJsonInput("value")
+    opened = opened_input("ConnectJson")
     assert decoded(wrapped(record(numbers), {"m": [[1, 2]]}), by=opened) == ([{"m": [("1", 2)]}], {})
-    later = ConnectJsonInput("value", known=from_text(to_text(opened.schema)))
+    later = opened_input("ConnectJson", known=opened.schema)
     assert decoded(wrapped(record(numbers), {"m": [[3, 4]]}), by=later) == ([{"m": [("3", 4)]}], {})

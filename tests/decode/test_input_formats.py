@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 from s3sink_api.formats import INPUT_FORMATS
+from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.decoder import Decoder
 from s3sink_job.decode.input_format import InputFormat
 from s3sink_job.decode.input_formats import INPUTS
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.decode.writer_schemas import InlineSchema, WriterSchema
 from tests.decode.batches import batch_of
+from tests.decode.inputs import batch_of_values, opened_input
 
 VALUES = {
     "Json": ([b'{"a":1}', None, b" 2\n"], ['{"a":1}', None, " 2 "], ['{"a":1}', None, " 2 "]),
@@ -25,42 +25,46 @@ VALUES = {
         ['"x"', None, "2"],
     ),
     "Avro": ([b"\x02\x02x", None, b"\x00"], ["x", None, None], ['"x"', None, None]),
+    "Protobuf": ([b"\x0a\x01x", None, b""], ['{"s":"x"}', None, '{"s":""}'], ['{"s":"x"}', None, '{"s":""}']),
+    "JsonSchema": ([b'"x"', None, b"null"], ["x", None, "null"], ['"x"', None, "null"]),
 }
 
 
-INLINE = {"Avro": InlineSchema(WriterSchema("AVRO", '["null", "string"]'))}
+INLINE = {
+    "Avro": InlineSchema(WriterSchema("AVRO", '["null", "string"]')),
+    "Protobuf": InlineSchema(WriterSchema("PROTOBUF", 'syntax = "proto3"; message M { string s = 1; }')),
+    "JsonSchema": InlineSchema(WriterSchema("JSON", '{"type": ["string", "null"]}')),
+}
 
 
-def opened_input(name: str, part: str) -> InputFormat:
-    return INPUTS[name](part, schemas=INLINE.get(name))
+def opened(name: str, part: str = "value") -> InputFormat:
+    return opened_input(name, part, schemas=INLINE.get(name))
 
 
 def test_every_input_format_that_is_built_is_in_the_registry() -> None:
-    assert set(INPUTS) == {name for name, traits in INPUT_FORMATS.items() if traits.built}
+    assert set(INPUTS) == set(INPUT_FORMATS)
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_format_has_fields_where_the_contract_says_so(name: str) -> None:
-    opened = opened_input(name, "value")
+    found = opened(name)
 
-    assert opened.has_fields == INPUT_FORMATS[name].fields  # type: ignore[index]
-    assert (opened.schema is not None) == opened.has_fields
+    assert found.has_fields == INPUT_FORMATS[name].fields  # type: ignore[index]
+    assert (found.schema is not None) == found.has_fields
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_values_are_given_as_one_column_and_as_json(name: str) -> None:
     raw, plain, as_json = VALUES[name]
-    opened, column = opened_input(name, "value"), pa.array(raw, pa.binary())
+    found, batch = opened(name), batch_of_values(*raw)
 
-    assert (opened.plain(column)[0].to_pylist(), opened.plain(column)[1]) == (plain, {})
-    assert (opened.json(column)[0].to_pylist(), opened.json(column)[1]) == (as_json, {})
+    assert (found.plain(batch)[0].to_pylist(), found.plain(batch)[1]) == (plain, {})
+    assert (found.json(batch)[0].to_pylist(), found.json(batch)[1]) == (as_json, {})
 
 
 @pytest.mark.parametrize(("name", "folder"), [("Json", "7"), ("String", "7"), ("Bytes", "Nw==")])
 def test_the_whole_value_is_the_field_with_the_empty_path(name: str, folder: str) -> None:
-    column = pa.array([b"7", None], pa.binary())
-
-    found = opened_input(name, "key").fields(column, {(): True}, unique_names=False)
+    found = opened(name, "key").fields(batch_of_values(b"7", None), {(): True}, unique_names=False)
 
     assert found[()].rows().to_pylist() == [folder, None]
     assert found[()].faults == {}
@@ -68,11 +72,11 @@ def test_the_whole_value_is_the_field_with_the_empty_path(name: str, folder: str
 
 @pytest.mark.parametrize("name", ["String", "Bytes"])
 def test_a_field_of_a_format_without_fields_is_a_fault(name: str) -> None:
-    found = opened_input(name, "key").fields(pa.array([b"7"], pa.binary()), {("a",): True}, unique_names=False)
+    found = opened(name, "key").fields(batch_of_values(b"7"), {("a",): True}, unique_names=False)
 
     assert found["a",].faults[0].reason == "NoFields"
     with pytest.raises(TypeError, match=name):
-        opened_input(name, "key").rows(pa.array([b"7"], pa.binary()))
+        opened(name, "key").rows(batch_of_values(b"7"))
 
 
 def test_key_and_value_are_decoded_each_by_its_own_format() -> None:
@@ -85,9 +89,9 @@ def test_key_and_value_are_decoded_each_by_its_own_format() -> None:
 
 
 def test_a_known_schema_and_the_one_that_is_learned_are_types() -> None:
-    known: Any = pa.struct([("a", pa.int64())])
+    known = KnownColumns(pa.struct([("a", pa.int64())]))
     decoder = Decoder(Decoding("String", "Json"), known)
 
     decoder.decode(batch_of(b'{"b":"x"}')).rows()
 
-    assert decoder.value.schema == pa.struct([("a", pa.int64()), ("b", pa.string())])
+    assert decoder.value.schema == KnownColumns(pa.struct([("a", pa.int64()), ("b", pa.string())]))

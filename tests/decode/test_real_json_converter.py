@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import JavaGateway
 
-from s3sink_job.decode.connect_json import ConnectJsonInput
 from tests.decode.connect import Kind, envelope, structs
+from tests.decode.inputs import batch_of_column, opened_input
 from tests.decode.test_connect_json import same
 from tests.java import java_gateway
 from tools.parts.jars import connect_json_jars
@@ -77,7 +77,7 @@ def test_what_connect_writes_is_read_with_every_value(
     assume(not any(word in value for value in wanted for word in (b'"NaN"', b'Infinity"', b"-0.0")))
 
     column = pa.array([connect.written(value, decimals) for value in wanted], pa.binary())
-    rows, faults = ConnectJsonInput("value").rows(column)
+    rows, faults = opened_input("ConnectJson").rows(batch_of_column(column))
 
     assert faults == {}
     for row, value in zip(rows.to_pylist(), values, strict=True):
@@ -88,7 +88,7 @@ def test_the_doubles_that_connect_writes_but_cannot_read_are_read(connect: Conne
     values = [float("nan"), float("inf"), float("-inf"), -0.0, 0.5]
 
     column = pa.array([connect.double(value) for value in values], pa.binary())
-    rows, faults = ConnectJsonInput("value").rows(column)
+    rows, faults = opened_input("ConnectJson").rows(batch_of_column(column))
 
     assert faults == {}
     assert same(rows.column("value").to_pylist(), values)

@@ -22,7 +22,7 @@ from s3sink_job.base.retry import NO_RETRIES, RetryPolicy
 from s3sink_job.base.secrets import Secrets, write_secrets
 from s3sink_job.decode import registry_http
 from s3sink_job.decode.registry_client import RegistryClient, registry_client
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.decode.writer_schemas import Reference, WriterSchema, numbered
 from tests.decode.registry_answers import AVRO, FOUND, Answer, Respond, answering
 from tools.parts.processes import free_ports
 from tools.parts.registry import SchemaRegistry
@@ -52,7 +52,7 @@ def client(registry: SchemaRegistry) -> RegistryClient:
 def test_a_schema_is_found_by_its_id(registry: SchemaRegistry, client: RegistryClient, topic_name: str) -> None:
     text = record("Order", id="long")
     number = registry.register(f"{topic_name}-value", text)
-    assert client.schema(number) == WriterSchema("AVRO", text)
+    assert client.schema(numbered(number)) == WriterSchema("AVRO", text)
 
 
 def test_references_come_after_what_they_refer_to(
@@ -65,36 +65,39 @@ def test_references_come_after_what_they_refer_to(
     registry.register(subject["B"], text["B"], references=[a])
     registry.register(subject["C"], text["C"], references=[b, a])
     number = registry.register(subject["D"], text["D"], references=[c])
-    assert client.schema(number) == WriterSchema("AVRO", text["D"], (text["A"], text["B"], text["C"]))
+    references = tuple(Reference(name, text[name]) for name in ("A", "B", "C"))
+    assert client.schema(numbered(number)) == WriterSchema("AVRO", text["D"], references)
 
 
 @pytest.mark.parametrize("number", [0, 999_999, 2**31 - 1, 2**31, 2**32 - 1, -1])
 def test_an_unknown_id_is_no_error(client: RegistryClient, number: int) -> None:
-    assert client.schema(number) is None
+    assert client.schema(numbered(number)) is None
 
 
 def test_the_latest_version_of_a_subject_is_found(
     registry: SchemaRegistry, client: RegistryClient, topic_name: str
 ) -> None:
     subject = f"{topic_name}-value"
-    assert client.latest(subject) is None
-    assert client.ids_of(subject, 5) == ()
+    assert client.latest(topic_name, "value") is None
+    assert list(client.newest(topic_name, "value", 5)) == []
     numbers = [registry.register(subject, record("Order", **{f"f{n}": "int"})) for n in range(4)]
-    latest = client.latest(subject)
+    latest = client.latest(topic_name, "value")
     assert latest is not None
-    assert (latest.id, latest.version) == (numbers[-1], 4)
-    assert latest.schema == client.schema(numbers[-1])
-    assert client.ids_of(subject, 3) == tuple(reversed(numbers))[:3]
+    assert latest.name == f"{subject}, version 4, id {numbers[-1]}"
+    assert latest.schema == client.schema(numbered(numbers[-1]))
+    newest = list(client.newest(topic_name, "value", 3))
+    assert newest[0] == latest
+    assert [found.ids for found in newest] == [(numbered(number),) for number in reversed(numbers)][:3]
 
 
 def test_a_schema_of_two_megabytes_is_read(registry: SchemaRegistry, client: RegistryClient, topic_name: str) -> None:
     text = json.dumps(json.loads(record("Large", id="long")) | {"doc": "x" * 2 * 2**20})
-    assert client.schema(registry.register(f"{topic_name}-value", text)) == WriterSchema("AVRO", text)
+    assert client.schema(numbered(registry.register(f"{topic_name}-value", text))) == WriterSchema("AVRO", text)
 
 
 def test_a_wrong_path_is_not_an_unknown_id(registry: SchemaRegistry) -> None:
     with pytest.raises(FinalError, match=r"is schemaRegistry\.url right") as raised:
-        client_of(registry.url.replace("v7", "v77")).schema(1)
+        client_of(registry.url.replace("v7", "v77")).schema(numbered(1))
     assert raised.value.reason == "RegistryNotJson"
 
 
@@ -108,12 +111,12 @@ def test_a_frozen_registry_is_a_retry(
     registry.pause()
     try:
         with pytest.raises(TransientError, match=rf"{registry.url}/schemas/ids/{number}.*[Tt]imed? ?out") as raised:
-            client.schema(number)
+            client.schema(numbered(number))
     finally:
         registry.resume()
     registry_http._pool.cache_clear()
     assert raised.value.reason == "RegistryUnavailable"
-    assert client_of(registry.url).schema(number) == WriterSchema("AVRO", AVRO)
+    assert client_of(registry.url).schema(numbered(number)) == WriterSchema("AVRO", AVRO)
 
 
 def counted(requests: list[str], answer: Answer) -> Respond:
@@ -159,7 +162,7 @@ HTML = b"<!DOCTYPE html><title>Sign in</title>"
 def test_an_answer_that_waiting_cannot_mend_stops_at_once(answer: Answer, reason: str, words: str) -> None:
     requests: list[str] = []
     with answering(counted(requests, answer)) as url, pytest.raises(FinalError) as raised:
-        client_of(url, QUICK).schema(7)
+        client_of(url, QUICK).schema(numbered(7))
     assert raised.value.reason == reason
     assert words in str(raised.value)
     assert f"{url}/schemas/ids/7" in str(raised.value) or f"registry {url}: " in str(raised.value)
@@ -175,14 +178,14 @@ def test_an_answer_that_waiting_cannot_mend_stops_at_once(answer: Answer, reason
 )
 def test_an_unknown_id_is_known_by_the_words_of_each_registry(body: dict[str, Any]) -> None:
     with answering(lambda *_: Answer(404, json.dumps(body).encode())) as url:
-        assert client_of(url).schema(7) is None
+        assert client_of(url).schema(numbered(7)) is None
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_an_answer_that_means_later_is_retried(status: int) -> None:
     answers = iter([Answer(status, HTML), Answer(status), FOUND])
     with answering(lambda *_: next(answers)) as url:
-        assert client_of(url, QUICK).schema(7) == WriterSchema("AVRO", AVRO)
+        assert client_of(url, QUICK).schema(numbered(7)) == WriterSchema("AVRO", AVRO)
 
 
 def test_retries_end_with_an_error_that_a_later_try_may_mend() -> None:
@@ -190,7 +193,7 @@ def test_retries_end_with_an_error_that_a_later_try_may_mend() -> None:
     answer = Answer(503, b'{"message": "leader is not known"}')
     words = r"/schemas/ids/7: 503, 'leader is not known'"
     with answering(counted(requests, answer)) as url, pytest.raises(TransientError, match=words) as raised:
-        client_of(url, QUICK).schema(7)
+        client_of(url, QUICK).schema(numbered(7))
     assert raised.value.reason == "RegistryUnavailable"
     assert len(requests) == QUICK.max + 1
 
@@ -201,14 +204,14 @@ def test_a_throttled_registry_is_left_alone_for_as_long_as_it_asks(retry_after: 
     waits: list[float] = []
     with answering(lambda *_: next(answers)) as url:
         get = registry_http.open_registry(Registry(url=url), NO_SECRETS)
-        assert RegistryClient(url, get, QUICK, waits.append).schema(7) is not None
+        assert RegistryClient(url, get, QUICK, waits.append).schema(numbered(7)) is not None
     assert waits == [waited]
 
 
 def test_a_refused_connection_is_a_retry() -> None:
     (port,) = free_ports(1)
     with pytest.raises(TransientError, match=f"http://127.0.0.1:{port}/schemas/ids/7.*refused") as raised:
-        client_of(f"http://127.0.0.1:{port}").schema(7)
+        client_of(f"http://127.0.0.1:{port}").schema(numbered(7))
     assert raised.value.reason == "RegistryUnavailable"
 
 
@@ -216,7 +219,7 @@ def test_a_connection_that_breaks_off_is_a_retry() -> None:
     broken = Answer(200, b"{", {"Content-Length": "1000", "Connection": "close"})
     answers = iter([broken, FOUND])
     with answering(lambda *_: next(answers)) as url:
-        assert client_of(url, QUICK).schema(7) == WriterSchema("AVRO", AVRO)
+        assert client_of(url, QUICK).schema(numbered(7)) == WriterSchema("AVRO", AVRO)
 
 
 def test_an_answer_that_trickles_does_not_hold_a_task_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +240,7 @@ def test_an_answer_that_trickles_does_not_hold_a_task_for_ever(monkeypatch: pyte
 
         threading.Thread(target=trickle, daemon=True).start()
         with pytest.raises(TransientError, match="no whole answer within"):
-            client_of(f"http://127.0.0.1:{server.getsockname()[1]}").schema(7)
+            client_of(f"http://127.0.0.1:{server.getsockname()[1]}").schema(numbered(7))
 
 
 def test_a_redirect_on_the_same_host_is_followed() -> None:
@@ -245,7 +248,7 @@ def test_a_redirect_on_the_same_host_is_followed() -> None:
         return FOUND if path.startswith("/v2/") else Answer(308, b"", {"Location": f"/v2{path}"})
 
     with answering(respond) as url:
-        assert client_of(url).schema(7) == WriterSchema("AVRO", AVRO)
+        assert client_of(url).schema(numbered(7)) == WriterSchema("AVRO", AVRO)
 
 
 def test_references_that_form_a_cycle_are_refused() -> None:
@@ -255,7 +258,7 @@ def test_references_that_form_a_cycle_are_refused() -> None:
 
     words = "subject a, version 1 refers to itself"
     with answering(respond) as url, pytest.raises(FinalError, match=words) as raised:
-        client_of(url).schema(7)
+        client_of(url).schema(numbered(7))
     assert raised.value.reason == "RegistryInvalid"
 
 
@@ -269,7 +272,7 @@ def test_a_deleted_version_that_a_schema_refers_to_is_still_read() -> None:
         return FOUND if path.endswith("?deleted=true") else Answer(404, b'{"error_code": 40406}')
 
     with answering(respond) as url:
-        assert client_of(url).schema(7) == WriterSchema("AVRO", AVRO, (AVRO,))
+        assert client_of(url).schema(numbered(7)) == WriterSchema("AVRO", AVRO, (Reference("R", AVRO),))
     assert asked[1] == "/subjects/gone%2F%C3%A9/versions/3?deleted=true"
 
 
@@ -279,8 +282,8 @@ def test_a_reference_to_nothing_is_named() -> None:
             return Answer(body=json.dumps({"schema": AVRO, "references": [refers("R", "gone", 3)]}).encode())
         return Answer(404, b'{"error_code": 40401}')
 
-    with answering(respond) as url, pytest.raises(FinalError, match="schema 7 refers to subject gone, version 3"):
-        client_of(url).schema(7)
+    with answering(respond) as url, pytest.raises(FinalError, match="schema id 7 refers to subject gone, version 3"):
+        client_of(url).schema(numbered(7))
 
 
 def source(name: str) -> SecretSource:
@@ -308,11 +311,11 @@ def test_a_login_is_sent_and_never_repeated_in_an_error(name: str, header: str, 
 
     with answering(respond) as url:
         client = registry_client(Registry(url=url, credentials_from=source(name)), logins, NO_RETRIES)
-        assert client.schema(7) == WriterSchema("AVRO", AVRO)
+        assert client.schema(numbered(7)) == WriterSchema("AVRO", AVRO)
         with pytest.raises(FinalError) as raised:
-            client.schema(8)
+            client.schema(numbered(8))
         with pytest.raises(FinalError, match="401"):
-            client_of(url).schema(7)
+            client_of(url).schema(numbered(7))
     assert all(secret not in str(raised.value) for secret in (PASSWORD, TOKEN, header))
 
 
@@ -327,8 +330,8 @@ def test_a_changed_login_is_used_by_the_next_client(tmp_path: Path) -> None:
     with answering(lambda _, headers: FOUND if headers.get("authorization") == "Bearer new" else Answer(401)) as url:
         registry = Registry(url=url, credentials_from=source("login"))
         with pytest.raises(FinalError, match="401"):
-            registry_client(registry, write_secrets(tmp_path, {"login": {"token": b"old"}})).schema(7)
-        assert registry_client(registry, write_secrets(tmp_path, {"login": {"token": b"new"}})).schema(7)
+            registry_client(registry, write_secrets(tmp_path, {"login": {"token": b"old"}})).schema(numbered(7))
+        assert registry_client(registry, write_secrets(tmp_path, {"login": {"token": b"new"}})).schema(numbered(7))
 
 
 @pytest.fixture
@@ -365,13 +368,13 @@ def secure_url(authority: trustme.CA) -> Iterator[str]:
 def tls_error(url: str, secrets: Secrets, ca: str, cert: str) -> S3SinkError:
     registry = Registry(url=url, ca_from=source(ca) if ca else None, cert_from=source(cert) if cert else None)
     with pytest.raises(S3SinkError) as raised:
-        registry_client(registry, secrets, NO_RETRIES).schema(7)
+        registry_client(registry, secrets, NO_RETRIES).schema(numbered(7))
     return raised.value
 
 
 def test_a_private_authority_and_a_client_certificate_are_used(secure_url: str, certificates: Secrets) -> None:
     registry = Registry(url=secure_url, ca_from=source("ca"), cert_from=source("client"))
-    assert registry_client(registry, certificates).schema(7) == WriterSchema("AVRO", AVRO)
+    assert registry_client(registry, certificates).schema(numbered(7)) == WriterSchema("AVRO", AVRO)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from s3sink_job.base.retry import NO_RETRIES
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.decode.registry_client import registry_client
 from s3sink_job.decode.registry_schemas import MOST_REPORTED, RegistrySchemas, SchemaCache
-from s3sink_job.decode.writer_schemas import SchemaLookup, WriterSchema
+from s3sink_job.decode.writer_schemas import Reference, SchemaId, SchemaLookup, WriterSchema, numbered
 from tools.parts.registry import SchemaRegistry
 
 
@@ -26,9 +26,9 @@ class CountedRequests:
     name: str = "http://r"
     requested: list[int] = field(default_factory=list)
 
-    def schema(self, number: int) -> WriterSchema | None:
-        self.requested.append(number)
-        return self.schemas.get(number)
+    def schema(self, schema: SchemaId) -> WriterSchema | None:
+        self.requested.append(int(schema.value))
+        return self.schemas.get(int(schema.value))
 
 
 class Clock:
@@ -45,93 +45,93 @@ def of(text: str) -> WriterSchema:
 def test_many_tasks_of_a_process_request_an_id_once() -> None:
     client, cache = CountedRequests({1: of("a")}), SchemaCache()
     tasks: list[SchemaLookup] = [RegistrySchemas(client, cache=cache) for _ in range(3)]
-    assert [task.by_id(1) for task in tasks for _ in range(5)] == [of("a")] * 15
+    assert [task.find(numbered(1)) for task in tasks for _ in range(5)] == [of("a")] * 15
     assert client.requested == [1]
     assert tasks[0].inline is None
 
 
 def test_what_the_driver_handed_out_is_never_requested() -> None:
     client = CountedRequests()
-    task = RegistrySchemas(client, {1: of("a")}, SchemaCache())
-    assert task.by_id(1) == of("a")
+    task = RegistrySchemas(client, {numbered(1): of("a")}, SchemaCache())
+    assert task.find(numbered(1)) == of("a")
     assert (client.requested, task.found) == ([], {})
 
 
 def test_a_task_reports_what_it_requested_and_nothing_else() -> None:
     client, cache = CountedRequests({1: of("a"), 2: of("b"), 4: of("c")}), SchemaCache()
-    RegistrySchemas(client, cache=cache).by_id(4)
-    task = RegistrySchemas(client, {1: of("a")}, cache)
+    RegistrySchemas(client, cache=cache).find(numbered(4))
+    task = RegistrySchemas(client, {numbered(1): of("a")}, cache)
     for number in (1, 2, 2, 3, 4):
-        task.by_id(number)
-    assert task.found == {2: of("b")}
+        task.find(numbered(number))
+    assert task.found == {numbered(2): of("b")}
 
 
 def test_a_report_is_limited_in_size() -> None:
     half = "x" * (MOST_REPORTED // 2)
     task = RegistrySchemas(CountedRequests({n: of(half) for n in range(5)}), cache=SchemaCache())
     for number in range(5):
-        assert task.by_id(number) == of(half)
-    assert sorted(task.found) == [0, 1]
+        assert task.find(numbered(number)) == of(half)
+    assert sorted(task.found) == [numbered(0), numbered(1)]
 
 
 def test_an_id_that_is_registered_later_is_found_half_a_minute_later() -> None:
     client, clock = CountedRequests(), Clock()
     task = RegistrySchemas(client, cache=SchemaCache(clock=clock))
-    assert [task.by_id(1), task.by_id(1)] == [None, None]
+    assert [task.find(numbered(1)), task.find(numbered(1))] == [None, None]
     client.schemas[1] = of("a")
     clock.now += 29
-    assert task.by_id(1) is None
+    assert task.find(numbered(1)) is None
     clock.now += 2
-    assert task.by_id(1) == of("a")
+    assert task.find(numbered(1)) == of("a")
     assert client.requested == [1, 1]
 
 
 def test_registries_do_not_share_ids() -> None:
     cache = SchemaCache()
     one, other = CountedRequests({1: of("a")}), CountedRequests({1: of("b")}, name="http://other")
-    assert RegistrySchemas(one, cache=cache).by_id(1) == of("a")
-    assert RegistrySchemas(other, cache=cache).by_id(1) == of("b")
+    assert RegistrySchemas(one, cache=cache).find(numbered(1)) == of("a")
+    assert RegistrySchemas(other, cache=cache).find(numbered(1)) == of("b")
 
 
 def test_ten_thousand_more_ids_than_fit_do_not_fill_the_memory() -> None:
     client = CountedRequests({n: of(f"{n:05}") for n in range(300)})
     task = RegistrySchemas(client, cache=SchemaCache(most=100))
     for number in range(300):
-        assert task.by_id(0) == of("00000")
-        assert task.by_id(number) == of(f"{number:05}")
+        assert task.find(numbered(0)) == of("00000")
+        assert task.find(numbered(number)) == of(f"{number:05}")
     assert client.requested.count(0) == 1, "what is used stays"
-    task.by_id(250)
+    task.find(numbered(250))
     assert client.requested.count(250) == 1
-    task.by_id(5)
+    task.find(numbered(5))
     assert client.requested.count(5) == 2
     for number in range(1000, 1300):
-        task.by_id(number)
+        task.find(numbered(number))
     assert len(task._cache._unknown) == 100
 
 
 def test_large_schemas_do_not_fill_the_memory() -> None:
-    client = CountedRequests({n: WriterSchema("AVRO", "x" * 30, ("y" * 20,)) for n in range(10)})
+    client = CountedRequests({n: WriterSchema("AVRO", "x" * 30, (Reference("R", "y" * 20),)) for n in range(10)})
     cache = SchemaCache(most_text=120)
     task = RegistrySchemas(client, cache=cache)
     for number in range(10):
-        task.by_id(number)
+        task.find(numbered(number))
     assert (len(cache._schemas), cache._text) == (2, 100)
-    cache.put(("http://r", 99), of("z" * 500))
-    assert cache.get(("http://r", 99)) == of("z" * 500)
+    cache.put(("http://r", numbered(99)), of("z" * 500))
+    assert cache.get(("http://r", numbered(99))) == of("z" * 500)
     assert len(cache._schemas) == 1
 
 
 def test_an_unreachable_registry_is_not_remembered_as_an_unknown_id() -> None:
     class Down(CountedRequests):
-        def schema(self, number: int) -> WriterSchema | None:
-            self.requested.append(number)
+        def schema(self, schema: SchemaId) -> WriterSchema | None:
+            self.requested.append(int(schema.value))
             raise TransientError("down", reason="RegistryUnavailable")
 
     client = Down()
     task = RegistrySchemas(client, cache=SchemaCache())
     for _ in range(2):
         with pytest.raises(TransientError):
-            task.by_id(1)
+            task.find(numbered(1))
     assert client.requested == [1, 1]
 
 
@@ -145,7 +145,7 @@ def test_threads_share_the_cache_without_losing_count() -> None:
         task = RegistrySchemas(client, cache=cache)
         for step in range(2000):
             number = (step * 7 + seed * 31) % 200
-            assert task.by_id(number) == of("x" * number)
+            assert task.find(numbered(number)) == of("x" * number)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(use, range(8)))
@@ -157,8 +157,8 @@ def test_a_process_outlives_the_registry_once_it_has_the_schema(topic_name: str)
     with SchemaRegistry() as registry:
         number = registry.register(f"{topic_name}-value", '"long"')
         client = registry_client(Registry(url=registry.url), Secrets("/nonexistent"), NO_RETRIES)
-        assert RegistrySchemas(client).by_id(number) == of('"long"')
+        assert RegistrySchemas(client).find(numbered(number)) == of('"long"')
         registry.kill()
-        assert RegistrySchemas(client).by_id(number) == of('"long"')
+        assert RegistrySchemas(client).find(numbered(number)) == of('"long"')
         with pytest.raises(TransientError):
-            RegistrySchemas(client).by_id(number + 1)
+            RegistrySchemas(client).find(numbered(number + 1))

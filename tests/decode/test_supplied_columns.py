@@ -10,9 +10,9 @@ import pytest
 
 from s3sink_api.spec import columns_of
 from s3sink_job.columns.types import from_doc
-from s3sink_job.decode.json import JsonInput
 from s3sink_job.decode.json_columns import SuppliedColumns
 from tests.decode.batches import TOPIC, batch_of
+from tests.decode.inputs import opened_input
 from tests.encodings import changed, encoding
 
 SCHEMA = {
@@ -56,7 +56,7 @@ def test_the_columns_are_those_of_the_schema_for_any_values() -> None:
         assert (rows.schema.types, bad) == (TYPES, {})
     assert [field.type for field in strict.record] == TYPES
     supplied = from_doc(columns_of(json.dumps(SCHEMA)))
-    assert JsonInput("value", supplied=supplied).schema is None, "there is nothing to learn"
+    assert opened_input("Json", supplied=supplied).schema is None, "there is nothing to learn"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from s3sink_job.flush.problem import UNAVAILABLE
 from s3sink_job.flush.statefile import state_from_json, state_to_json
 from s3sink_job.formats.compression import CODEC_EXTENSIONS, DEFAULT_LEVELS
 from s3sink_job.formats.registry import OUTPUT_FORMATS
+from s3sink_job.kafka import letter_topic
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.task.encoding_documents import encoding_from_doc, encoding_to_doc
@@ -140,7 +141,7 @@ def test_every_metric_that_any_page_names_exists() -> None:
 
 def reasons() -> set[str]:
     """Every reason the code gives, from the calls and classes that carry one."""
-    found = {kind.removesuffix("Exception") for kind in FINAL} | {UNAVAILABLE}
+    found = {kind.removesuffix("Exception") for kind in (*FINAL, *letter_topic.FINAL)} | {UNAVAILABLE}
     folders = (ROOT / "sinkjob" / "s3sink_job", ROOT / "crds" / "s3sink_api" / "spec")
     for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

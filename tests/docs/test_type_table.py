@@ -18,6 +18,9 @@ from pyarrow import orc
 
 from s3sink_job.columns.text import json_of
 from s3sink_job.columns.types import NULL, SIMPLE
+from s3sink_job.decode.avro_decoder import decoder_of
+from s3sink_job.decode.avro_schema import PRIMITIVES
+from s3sink_job.decode.writer_schemas import WriterSchema
 from tests.encodings import output
 from tests.formats.samples import batch, written
 
@@ -58,6 +61,21 @@ def table() -> dict[str, list[str]]:
     return {kind: cells for kind, *cells in ([cell.replace("`", "").strip() for cell in row] for row in rows)}
 
 
+def two_columns(heading: str) -> dict[str, str]:
+    """The first table below a heading."""
+    section = PAGE.read_text(encoding="utf-8").split(f"{heading}\n")[1].split("\n\n")[0].strip()
+    rows = [line.replace("`", "").strip("| ").split(" | ") for line in section.splitlines()[2:]]
+    return {kind.strip(): column.strip() for kind, column in rows}
+
+
+def decimal_schema(precision: int) -> dict[str, Any]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 2}
+
+
+def logical(kind: str, name: str) -> dict[str, str]:
+    return {"type": kind, "logicalType": name}
+
+
 TABLE = table()
 
 
@@ -79,6 +97,53 @@ def test_readers_find_the_types_in_the_table(name: str) -> None:
     ]
 
     assert TABLE[name] == found
+
+
+AVRO_SAMPLES: dict[str, Any] = {
+    "string, enum": ["string", {"type": "enum", "name": "E", "symbols": ["A"]}],
+    "fixed of size 4": [{"type": "fixed", "name": "F", "size": 4}],
+    "array of long": [{"type": "array", "items": "long"}],
+    "map of long": [{"type": "map", "values": "long"}],
+    "record with a long x": [{"type": "record", "name": "R", "fields": [{"name": "x", "type": "long"}]}],
+    "decimal of up to 38 digits": [decimal_schema(10)],
+    "decimal of up to 76 digits": [decimal_schema(50)],
+    "decimal of more digits": [decimal_schema(77)],
+    "date": [logical("int", "date")],
+    "time-millis": [logical("int", "time-millis")],
+    "uuid, on string or fixed": [
+        logical("string", "uuid"),
+        {"type": "fixed", "name": "F", "size": 16, "logicalType": "uuid"},
+    ],
+    "duration": [{"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"}],
+    **{
+        name: [logical("long", name)]
+        for name in (
+            "time-micros",
+            *(f"{local}timestamp-{unit}" for local in ("", "local-") for unit in ("millis", "micros", "nanos")),
+        )
+    },
+    **{name: [name] for name in sorted(PRIMITIVES - {"string"})},
+}
+AVRO_TABLE = two_columns("## Avro")
+WITHOUT_TYPE = {"null and one other type", "several other types"}
+
+
+def test_every_avro_type_is_in_its_table() -> None:
+    assert set(AVRO_TABLE) == set(AVRO_SAMPLES) | WITHOUT_TYPE
+
+
+@pytest.mark.parametrize("name", AVRO_SAMPLES)
+def test_avro_types_become_the_columns_in_the_table(name: str) -> None:
+    found = {str(decoder_of(WriterSchema("AVRO", json.dumps(schema))).type) for schema in AVRO_SAMPLES[name]}
+    assert {AVRO_TABLE[name]} == found
+
+
+def test_unions_become_the_columns_in_the_table() -> None:
+    nullable, several = (
+        decoder_of(WriterSchema("AVRO", json.dumps(s))).type for s in (["null", "int"], ["null", "int", "string"])
+    )
+    assert nullable.equals(pa.int32())
+    assert several.equals(pa.struct([("int", pa.int32()), ("string", pa.string())]))
 
 
 def parquet_type(data: bytes) -> str:

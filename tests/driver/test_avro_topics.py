@@ -57,6 +57,10 @@ def parquet_rows(world: World, key: str) -> list[dict[str, Any]]:
     return rows
 
 
+def source_schemas(world: World, key: str) -> Any:
+    return json.loads(pq.read_metadata(io.BytesIO(world.content(key))).metadata[b"s3sink.schemas"])
+
+
 def test_avro_values_become_parquet_with_their_types(world: World, registry: SchemaRegistry, avro: Any) -> None:
     number = registry.register(f"{world.topic}-value", json.dumps(order()))
     world.produce([wire(number, order(), value(n)) for n in range(500)])
@@ -64,6 +68,7 @@ def test_avro_values_become_parquet_with_their_types(world: World, registry: Sch
     (key,) = world.objects()
     rows = parquet_rows(world, key)
     assert [row["id"] for row in rows] == list(range(500))
+    assert source_schemas(world, key) == [{"id": number, "type": "AVRO", "schema": json.dumps(order())}]
     assert rows[7] == {
         "id": 7,
         "customer": "c7",
@@ -91,10 +96,12 @@ def test_avro_values_in_every_output_format_are_proved(
     if kind == "Avro":
         found = list(fastavro.reader(io.BytesIO(world.content(world.objects()[0]))))
         assert found[1]["amount"] == decimal.Decimal("-0.01")
+        schema: Any = fastavro.reader(io.BytesIO(world.content(world.objects()[0]))).writer_schema
+        assert schema["name"] == "shop.Order"
 
 
 def test_alternating_schema_versions_share_one_object(world: World, registry: SchemaRegistry, avro: Any) -> None:
-    schemas = [order(), order(note=["null", "string"]), order(quantity={"type": "int"})]
+    schemas = [order(), order(note=["null", "string"]), order(quantity=["null", "int"])]
     numbers = [registry.register(f"{world.topic}-value", json.dumps(schema)) for schema in schemas]
     extra: list[dict[str, Any]] = [{}, {"note": "n"}, {"quantity": 3}]
     world.produce([wire(numbers[n % 3], schemas[n % 3], value(n, **extra[n % 3])) for n in range(900)])
@@ -104,6 +111,55 @@ def test_alternating_schema_versions_share_one_object(world: World, registry: Sc
     assert [row["id"] for row in rows] == list(range(900))
     assert [(row["note"], row["quantity"]) for row in rows[:3]] == [(None, None), ("n", None), (None, 3)]
     assert world.verify(driver).ok
+
+
+def test_each_change_of_the_schema_may_begin_an_object(world: World, registry: SchemaRegistry, avro: Any) -> None:
+    schemas = [order(), order(note=["null", "string"])]
+    numbers = [registry.register(f"{world.topic}-value", json.dumps(schema)) for schema in schemas]
+    versions = [0, 0, 1, 1, 1, 0]
+    raw = [wire(numbers[v], schemas[v], value(n, **({"note": "n"} if v else {}))) for n, v in enumerate(versions)]
+    world.produce([*raw[:3], None, *raw[3:]])
+    driver = world.drain(source=avro, format={"type": "Parquet", "schemaEvolution": {"onChange": "Roll"}})
+    found = [(source_schemas(world, key)[0]["id"], parquet_rows(world, key)) for key in world.objects()]
+    assert [(number, [row["id"] for row in rows]) for number, rows in found] == [
+        (numbers[0], [0, 1]),
+        (numbers[1], [2, None, 3, 4]),
+        (numbers[0], [5]),
+    ]
+    assert ["note" in rows[0] for _, rows in found] == [False, True, False]
+    assert world.verify(driver).ok
+
+
+def test_a_change_that_the_mode_refuses_is_a_bad_record(world: World, registry: SchemaRegistry, avro: Any) -> None:
+    schemas = [order(), order(note="string")]
+    numbers = [registry.register(f"{world.topic}-value", json.dumps(schema)) for schema in schemas]
+    world.produce(
+        [wire(numbers[n % 2], schemas[n % 2], value(n, **({"note": "n"} if n % 2 else {}))) for n in range(6)]
+    )
+    driver = world.drain(source=avro, format={"type": "Parquet"}, errors={"records": "Skip"})
+    assert [row["id"] for key in world.objects() for row in parquet_rows(world, key)] == [0, 2, 4]
+    assert world.verify(driver).ok
+    world.produce([wire(numbers[1], schemas[1], value(6, note="n"))])
+    lenient = {"type": "Parquet", "schemaEvolution": {"mode": "None"}}
+    driver = world.drain(source=avro, format=lenient, errors={"records": "Skip"})
+    assert [row["id"] for key in world.objects() for row in parquet_rows(world, key)] == [0, 2, 4, 6]
+    assert world.verify(driver).ok
+
+
+def test_a_schema_that_was_taken_once_is_proved_in_every_later_flush(
+    world: World, registry: SchemaRegistry, avro: Any
+) -> None:
+    """The later objects alone would look as if the field was new in them."""
+    schemas = [order(), order(note="string")]
+    numbers = [registry.register(f"{world.topic}-value", json.dumps(schema)) for schema in schemas]
+    raw = [wire(numbers[n % 2], schemas[n % 2], value(n, **({"note": "n"} if n % 2 else {}))) for n in range(6)]
+    world.produce([raw[1]])
+    world.drain(source=avro, format={"type": "Parquet"})
+    world.produce([raw[0], raw[3], raw[2], raw[5]])
+    driver = world.drain(source=avro, format={"type": "Parquet"})
+    assert [row["id"] for key in world.objects() for row in parquet_rows(world, key)] == [1, 0, 3, 2, 5]
+    report = world.verify(driver)
+    assert report.ok, report
 
 
 def test_columns_known_from_an_earlier_flush_stay(world: World, registry: SchemaRegistry, avro: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -296,3 +297,22 @@ def test_a_plan_names_what_keeps_a_partition_from_being_read(world: World) -> No
     doc = planned(world, world.driver())
     assert [p["reason"] for p in doc["problems"]] == ["DataLoss"]
     assert "DataLoss" in plan_text(doc)
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0], ids=["forward", "back"])
+def test_a_clock_that_jumps_by_an_hour_neither_loses_nor_repeats_nor_delays_records(world: World, jump: float) -> None:
+    now = [1_800_000_000.0]
+    world.kafka.create_topic(world.topic)
+    driver = world.driver(run="Continuous", flush={"interval": "1m"}, clock=lambda: now[0])
+    for number, seconds in enumerate((0.0, jump, -jump)):
+        now[0] += seconds
+        world.produce([number])
+        driver.step()
+        now[0] += 61
+        driver.step()
+        assert world.rows() == list(range(number + 1)), "within an interval of each jump"
+    flushes = sorted(world.objects(".s3sink/default/sink/flushes/"))
+    stamps = [json.loads(world.content(key))["stamp"] for key in flushes]
+    assert len(stamps) == 3
+    assert stamps == sorted(set(stamps)), "times in names and folders never go back"
+    assert world.verify(driver).ok

@@ -31,7 +31,7 @@ from s3sink_job.stores.factory import open_bucket
 from tests.examples.shop import NOON
 from tools.parts.kafka import KafkaBroker
 from tools.parts.registry import SchemaRegistry
-from tools.parts.s3 import S3Server
+from tools.parts.s3 import Moto, S3Server
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -46,11 +46,12 @@ def sinks_in(text: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Place:
-    """Broker, registry and S3 server, with a bucket for each one that a manifest names."""
+    """Broker, registries and S3 server, with a bucket for each one that a manifest names."""
 
     kafka: KafkaBroker
     s3: S3Server
     registry: SchemaRegistry
+    glue: Moto
     spark: SparkSession
     folder: Path
     mark: str
@@ -82,7 +83,8 @@ class Place:
                 place["bucket"] = self.bucket(place["bucket"])
         for part in ("key", "value"):
             if registry := source.get(part, {}).get("schemaRegistry"):
-                registry["url"] = self.registry.url
+                glue = registry.get("type") == "Glue"
+                registry |= {"endpoint": self.glue.endpoint} if glue else {"url": self.registry.url}
                 registry.pop("caFrom", None)
         destination.pop("caFrom", None)
         destination |= {"endpoint": self.s3.endpoint, "region": self.s3.region}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
+import boto3
 import fastavro
 
+from tests.decode.proto_samples import message_class, schema_of
 from tools.parts.kafka import Headers, KafkaBroker, Record
 from tools.parts.registry import SchemaRegistry
+from tools.parts.s3 import Moto
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
 """The time of every flush."""
@@ -97,8 +102,90 @@ def invoices(registry: SchemaRegistry) -> list[Record]:
     return made
 
 
-def open_shop(kafka: KafkaBroker, registry: SchemaRegistry) -> None:
-    for topic, partitions in {**TOPICS, "invoices": [invoices(registry)]}.items():
+PARCEL = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+message Parcel { int64 number = 1; google.protobuf.Timestamp sent = 2; optional double weight = 3; Route route = 4; }
+message Route { State state = 1; repeated string places = 2; }
+enum State { WAITING = 0; SENT = 1; LOST = 2; }
+"""
+PARCELS: list[dict[str, Any]] = [
+    {"number": 1, "sent": {"seconds": 1768471200}, "weight": 2.5, "route": {"state": "SENT", "places": ["Graz"]}},
+    {"number": 2, "route": {"state": "LOST"}},
+]
+
+
+def parcels(registry: SchemaRegistry) -> list[Record]:
+    """Protobuf in the registry's wire format."""
+    frame = b"\0" + registry.register("parcels-value", PARCEL, kind="PROTOBUF").to_bytes(4, "big") + b"\0"
+    made = message_class(schema_of(PARCEL))
+    return [record("p", frame + made(**row).SerializeToString(), "09:00:00") for row in PARCELS]
+
+
+RETURN_SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "day": {"type": "string", "format": "date"},
+        "at": {"type": "string", "format": "date-time"},
+        "reason": {"enum": ["Broken", "Late"]},
+    },
+    "required": ["id", "day"],
+    "additionalProperties": False,
+}
+
+
+def returns(registry: SchemaRegistry) -> list[Record]:
+    """JSON in the registry's wire format; the second one is not valid, because its reason is none of the list."""
+    prefix = b"\0" + registry.register("returns-value", json.dumps(RETURN_SCHEMA), kind="JSON").to_bytes(4, "big")
+    rows = [{"id": 1, "day": "2026-01-15", "at": "2026-01-15T10:00:00+01:00", "reason": "Late"}]
+    rows += [{"id": 2, "day": "2026-01-15", "reason": "Lost"}, {"id": 3, "day": "2026-01-15"}]
+    return [record("r", prefix + json.dumps(row).encode(), "09:00:00") for row in rows]
+
+
+SHIPMENT = {
+    "type": "record",
+    "name": "shop.Shipment",
+    "fields": [{"name": "number", "type": "long"}, {"name": "place", "type": "string"}],
+}
+SHIPMENTS = [{"number": 1, "place": "Łódź"}, {"number": 2, "place": "Graz"}]
+
+
+def shipments(glue: Moto) -> list[Record]:
+    """Avro as the serializers of AWS Glue write it; the second one is compressed."""
+    client: Any = boto3.client(
+        "glue",
+        endpoint_url=glue.endpoint,
+        region_name="eu-central-1",
+        aws_access_key_id=glue.access_key,
+        aws_secret_access_key=glue.secret_key,
+    )
+    client.create_registry(RegistryName="shop")
+    version = client.create_schema(
+        RegistryId={"RegistryName": "shop"},
+        SchemaName="shipments",
+        DataFormat="AVRO",
+        Compatibility="BACKWARD",
+        SchemaDefinition=json.dumps(SHIPMENT),
+    )["SchemaVersionId"]
+    made = []
+    for row, (kind, pack) in zip(SHIPMENTS, ((0, bytes), (5, zlib.compress)), strict=True):
+        value = io.BytesIO()
+        fastavro.schemaless_writer(value, SHIPMENT, row)
+        made.append(record("s", bytes([3, kind]) + UUID(version).bytes + pack(value.getvalue()), "09:00:00"))
+    return made
+
+
+def open_shop(kafka: KafkaBroker, registry: SchemaRegistry, glue: Moto) -> None:
+    for topic, partitions in {
+        **TOPICS,
+        "invoices": [invoices(registry)],
+        "parcels": [parcels(registry)],
+        "returns": [returns(registry)],
+        "shipments": [shipments(glue)],
+    }.items():
         kafka.create_topic(topic, partitions=len(partitions))
         for partition, records in enumerate(partitions):
             kafka.produce(topic, records, partition)

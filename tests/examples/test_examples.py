@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.examples.running import Place, sinks_in
-from tests.examples.shop import INVOICES, LOGS, NOON
+from tests.examples.shop import INVOICES, LOGS, NOON, SHIPMENTS
 from tools.parts.cli_process import CliProcess
 
 EXAMPLES = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parents[2] / "examples").glob("*.yaml")}
@@ -132,6 +132,24 @@ def test_avro_records_keep_their_types_whatever_their_version(written: Callable[
     table = pq.read_table(io.BytesIO(written("avro").content("day=2026-01-15")))
     assert str(table.schema.field("amount").type) == "decimal128(12, 2)"
     assert table.to_pylist() == INVOICES[1:]
+
+
+def test_records_of_glue_are_read_with_and_without_compression(written: Callable[[str], Run]) -> None:
+    assert pq.read_table(io.BytesIO(written("glue").content())).to_pylist() == SHIPMENTS
+
+
+def test_protobuf_records_keep_their_types(written: Callable[[str], Run]) -> None:
+    table = pq.read_table(io.BytesIO(written("protobuf").content("state=LOST")))
+    assert str(table.schema.field("sent").type) == "timestamp[ns, tz=UTC]"
+    assert table.to_pylist() == [{"number": 2, "sent": None, "weight": None, "route": {"state": "LOST", "places": []}}]
+
+
+def test_json_schema_records_have_types_and_invalid_ones_are_skipped(written: Callable[[str], Run]) -> None:
+    rows = pq.read_table(io.BytesIO(written("json-schema").content("day=2026-01-15"))).to_pylist()
+    assert rows == [
+        {"id": 1, "day": date(2026, 1, 15), "at": datetime(2026, 1, 15, 9, tzinfo=UTC), "reason": "Late"},
+        {"id": 3, "day": date(2026, 1, 15), "at": None, "reason": None},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ NEW: dict[str, dict[str, Any]] = {
     "names": {"layout": {"objectName": "Upload"}},
     "an extension": {"format": {"type": "Json"}, "layout": {"extension": ".ndjson"}},
     "a route": {"routes": [{"topics": ["orders"], "destination": {"prefix": "elsewhere"}}]},
+    "dead letters": {"errors": {"records": "DeadLetter", "deadLetter": {"prefix": "_dead_letter"}}},
     "another bucket": {"routes": [{"topics": ["orders"], "destination": {"bucket": "vault"}}]},
 }
 
@@ -134,7 +135,10 @@ def written(spec: Spec) -> tuple[SinkState, Manifest]:
     if spec.flush.record_window:
         entry = replace(entry, group=("1794801600000",))
     before = state_of(5)
-    flush = manifest(slices=(replace(slice_entry(5, 9), skipped=(6,)),), objects=(entry,), gaps=(gap(9, 12),))
+    part = replace(slice_entry(5, 9), skipped=(6,))
+    if spec.errors.dead_letter:
+        entry, part = replace(entry, letters="Parquet"), replace(part, letters=(7,))
+    flush = manifest(slices=(part,), objects=(entry,), gaps=(gap(9, 12),))
     flush = replace(
         flush, encoding=encoding_to_doc(stamped(spec)), routed=routed, stamp=STAMP, schemas={"orders": "f00d"}
     )

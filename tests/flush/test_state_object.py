@@ -10,14 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from s3sink_job.base.errors import ProtocolError
-from s3sink_job.flush.manifest import Gap, GapReason, Manifest, ObjectEntry, SliceEntry, SourceLog, manifest_from_json
+from s3sink_job.flush.manifest import (
+    Gap,
+    GapReason,
+    LastLetter,
+    Manifest,
+    ObjectEntry,
+    SliceEntry,
+    SourceLog,
+    manifest_from_json,
+)
 from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import (
+    FixedEnd,
+    LetterTotals,
     Owner,
     PartitionState,
     ResetDone,
     Resource,
     SinkState,
+    TopicEnd,
     TopicState,
     Totals,
     TruncatedLog,
@@ -38,8 +50,10 @@ truncated_logs = st.none() | st.builds(TruncatedLog, st.none() | counts, times)
 partition_states = st.builds(
     PartitionState, counts, counts, times, st.none() | times, sizes, sizes, st.none() | counts, truncated_logs
 )
+last_letters = st.none() | st.builds(LastLetter, texts, counts, counts, texts, texts)
 places = st.dictionaries(texts, st.lists(counts, min_size=1, max_size=3).map(tuple), max_size=3)
 partitions = st.dictionaries(st.integers(0, 99), partition_states, max_size=3)
+topic_ends = st.builds(TopicEnd, texts, st.dictionaries(st.integers(0, 99), counts, max_size=3))
 states = st.builds(
     SinkState,
     owner=st.builds(Owner, texts, texts, texts, texts),
@@ -57,15 +71,18 @@ states = st.builds(
     resource=st.none() | st.builds(Resource, texts, texts, counts),
     lost=places,
     truncations=st.lists(st.builds(Truncation, texts, *[counts] * 4, times), max_size=3).map(tuple),
+    end=st.none() | st.builds(FixedEnd, texts, times, st.dictionaries(texts, topic_ends, max_size=3)),
+    letters=st.builds(LetterTotals, counts, last_letters, times),
 )
 objects = st.builds(
     ObjectEntry,
     *(texts, texts, st.lists(texts, max_size=3).map(tuple), texts, counts, counts, counts, counts, counts, counts),
+    letters=st.sampled_from(["", "Parquet", "Json"]),
 )
 slices = st.builds(
     SliceEntry,
     *(texts, counts, counts, counts, counts, texts, counts, st.lists(counts, max_size=3).map(tuple)),
-    *(counts, counts, st.booleans()),
+    *(counts, counts, st.booleans(), st.lists(counts, max_size=3).map(tuple)),
 )
 manifests = st.builds(
     Manifest,
@@ -73,6 +90,7 @@ manifests = st.builds(
     *(st.lists(kind, max_size=3).map(tuple) for kind in (slices, objects, gaps, texts)),
     logs=st.dictionaries(texts, st.builds(SourceLog, texts, st.dictionaries(counts, counts, max_size=3)), max_size=3),
     mends=places,
+    last_letter=last_letters,
 )
 
 

@@ -15,6 +15,7 @@ import pytest
 from s3sink_api.conditions import PHASES, SPEC_REFUSED
 from s3sink_operator.decide import conditions
 from s3sink_operator.decide.status import pod_problems
+from s3sink_operator.values.driver_report import DriverReport
 from s3sink_operator.values.objects import ContainerExit
 from tests.operator.samples import NOW, carried_out, condition, decided, pod, report, running
 
@@ -89,6 +90,24 @@ def test_a_restart_event_has_the_exit_code() -> None:
         "DriverRestarted",
         "the driver restarted after exit code 137 (OOMKilled)",
     )
+
+
+def test_dead_letters_are_one_event_an_hour() -> None:
+    def told(offset: int, time: str, age: float = -120) -> DriverReport:
+        letter = {"topic": "orders", "partition": 0, "offset": offset, "message": "value is not JSON", "time": time}
+        return report(age=age, retry={"attempts": 0, "deadLetteredRecords": offset, "lastDeadLetter": letter})
+
+    seen = carried_out(running(), decided(running()))
+    first = replace(seen, now=NOW + timedelta(minutes=2), report=told(7, "2026-11-16T11:00:00Z"))
+    found = decided(first)
+    (event,) = found.events
+    assert (event.type, event.reason) == ("Warning", "DeadLetter")
+    counted = "7 records became dead letters since the first start; the last one: orders-0 offset 7: value is not JSON"
+    assert event.message == counted
+    seen = replace(carried_out(first, found), now=NOW + timedelta(minutes=2, seconds=90))
+    assert decided(replace(seen, report=told(8, "2026-11-16T11:59:59Z", age=-210))).events == ()
+    later = replace(seen, report=told(9, "2026-11-16T12:00:00Z", age=-210))
+    assert [event.reason for event in decided(later).events] == ["DeadLetter"]
 
 
 def test_a_reset_is_one_event_at_once() -> None:

@@ -32,6 +32,7 @@ from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.slice_reader import JobFailed
 from s3sink_job.report import logs
 from s3sink_job.report.status import Reporter
+from s3sink_job.shape.dead_letters import RECORD
 from s3sink_job.stores import probe as probing
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.s3.bucket import S3Bucket
@@ -39,7 +40,9 @@ from s3sink_job.task import slice_writer, upload_pool
 from s3sink_job.task.flush_job import FlushJob
 from s3sink_job.task.slice_result import SliceResult, result_from_json
 from s3sink_job.task.slice_task import SliceTask
+from tests.protocol.letter_topic import ModelLetterTopic
 from tests.protocol.store import ModelClient, ModelS3
+from tests.protocol.watchdog import LETTERS
 from tests.protocol.world import Applied, Line, Process, Reset, Scheduled, World
 
 TOPIC = "t"
@@ -48,12 +51,16 @@ INTERVAL = 10.0
 IDLE_AT = "the end of a step"
 LIMITS = Limits(parallel=3, smallest=1)
 """Even a few records are cut into several slices, wherever they are more than one object."""
+OTHER_COLUMNS = {name: kind for name, kind in RECORD if name in {"key", "timestamp", "headers"}}
+BELOW_PREFIX = {"prefix": LETTERS, "format": "Json"}
 BATCH = 2
 """Rows a task reads at once, so that much can happen to the topic while it reads."""
 
 
 @cache
-def sink(delivery: str, request_retries: int, run: str, reset: Reset | None, generation: int) -> S3Sink:
+def sink(
+    delivery: str, request_retries: int, run: str, reset: Reset | None, generation: int, bad_records: str
+) -> S3Sink:
     to = {} if reset is None else {"position": reset.position}
     if to.get("position") == "Timestamp":
         to["timestamp"] = "2026-01-01"
@@ -78,7 +85,8 @@ def sink(delivery: str, request_retries: int, run: str, reset: Reset | None, gen
                 "format": {"type": "Text"},
                 "flush": {"records": RECORDS, "interval": f"{INTERVAL:.0f}s"},
                 "errors": {
-                    "records": "Skip",
+                    "records": "Skip" if bad_records == "Skip" else "DeadLetter",
+                    "deadLetter": {"topic": LETTERS} if bad_records == "Topic" else BELOW_PREFIX,
                     "requestRetries": {"max": request_retries},
                 },
                 "delivery": delivery,
@@ -145,30 +153,38 @@ class ModelFlushJob(FlushJob):
     line: Line = field(kw_only=True)
 
     def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
+        return self._run_whole_records(task, connection, "model")
+
+    def _run_by_size(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """As `task.flush_job.run_job`: a task for each slice, and an exception in one of them fails the job."""
         results: dict[Slice, SliceResult] = {}
         for part in task.slices:
             try:
-                rows = [row for batch in task(self._fetch(part)) for row in batch.column("result").to_pylist()]
+                rows = [
+                    row
+                    for batch in task(self._fetch(part, whole=task.whole))
+                    for row in batch.column("result").to_pylist()
+                ]
             except Exception as error:
                 raise JobFailed(f"{type(error).__name__}: {error}") from error
             results |= {r.slice: r for r in map(result_from_json, rows)}
         return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
 
-    def _fetch(self, part: Slice) -> Iterator[pa.RecordBatch]:
+    def _fetch(self, part: Slice, *, whole: bool) -> Iterator[pa.RecordBatch]:
         """Reads the log that exists at the moment."""
         at, name = part.start, f"read {part}"
         while at < part.end:
             found = self.world.read(self.line, name, lambda at=at: self._records(part, at))
             if not found:
                 return
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "partition": pa.array([part.partition] * len(found), pa.int32()),
-                    "offset": pa.array(list(found), pa.int64()),
-                    "value": pa.array(list(found.values()), pa.binary()),
-                }
-            )
+            columns = {
+                "partition": pa.array([part.partition] * len(found), pa.int32()),
+                "offset": pa.array(list(found), pa.int64()),
+                "value": pa.array(list(found.values()), pa.binary()),
+            }
+            if whole:
+                columns |= {name: pa.nulls(len(found), kind) for name, kind in OTHER_COLUMNS.items()}
+            yield pa.RecordBatch.from_pydict(columns)
             at = max(found) + 1
 
     def _records(self, part: Slice, at: int) -> dict[int, bytes]:
@@ -196,7 +212,7 @@ class ModelDriver(Driver):
         delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
         manifest = manifest or world.applied
         super().__init__(
-            sink(delivery, request_retries, run, manifest.reset, manifest.generation),
+            sink(delivery, request_retries, run, manifest.reset, manifest.generation, world.bad_records),
             Secrets(line.name),
             None,
             REPORTER,
@@ -209,6 +225,9 @@ class ModelDriver(Driver):
 
     def _connect_to_kafka(self) -> KafkaConnection:
         return ModelConnection(self.world, self.line)
+
+    def _letter_topic(self, name: str) -> Any:
+        return ModelLetterTopic(self.world, self.line, name)
 
     def _new_flush_job(self) -> FlushJob:
         parts = (self.sink, self.secrets, self.spark, self.stop, self.routing)

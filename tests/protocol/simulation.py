@@ -32,6 +32,7 @@ WORSE_STORES = ((False, False), (False, True), (True, True))
 """Those that do not, or do."""
 FAULTS = (2, 8, 25)
 """In how many of 100 requests something goes wrong: calm, rough, storm."""
+BAD_RECORDS = ("DeadLetter", "Topic", "Skip")
 POSITIONS = ("Earliest", "Latest", "Timestamp")
 SWITCH, EVENT, IDLE = 80, 88, 30
 """Of 100 turns: below SWITCH the driver at hand goes on, below EVENT another one, else something happens.
@@ -40,7 +41,7 @@ While a driver is idle, things happen from IDLE on."""
 
 @dataclass(frozen=True)
 class Setting:
-    steps: int = 260
+    steps: int = 280
     conditional: bool = True
     faults: int | None = None
     """In how many of 100 requests something goes wrong; None leaves it to the choices."""
@@ -67,6 +68,7 @@ class _Run:
             opaque=bool(self.pick(2)),
             twice=TWICE[self.pick(len(TWICE))],
             partitions=1 + self.pick(2),
+            bad_records=BAD_RECORDS[self.pick(len(BAD_RECORDS))],
         )
         # Without topic ids a recreated topic cannot be noticed, so topics are not recreated then.
         self.world.kafka.tells_ids = self.pick(4) > 0
@@ -127,7 +129,7 @@ class _Run:
     def append(self) -> None:
         if logs := self.world.kafka.logs:
             log = logs[self.pick(len(logs))]
-            log.append(self.pick(5), hole=max(0, self.pick(4) - 1), bad=self.pick(10) == 9)
+            log.append(self.pick(5), hole=max(0, self.pick(4) - 1), bad=self.pick(4) == 3)
             self.world.note(f"-- {log.incarnation} reaches {log.end}")
 
     def wait(self) -> None:

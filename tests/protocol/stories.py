@@ -27,7 +27,7 @@ class First:
 
 def commit_and_die(world: World) -> None:
     """A flush is committed, its driver crashes, and its uploads are aborted before the next one starts."""
-    world.kafka.logs[0].append(RECORDS, hole=0, bad=False)
+    world.kafka.logs[0].append(RECORDS, hole=0, bad=world.bad_records != "Skip")
     with suppress(Crash):
         ModelDriver(world, Direct("dies", First("complete", Fate.CRASH_BEFORE))).step()
     assert world.watchdog.history[-1].publishing
@@ -64,3 +64,39 @@ def manifest_without_an_answer(world: World) -> None:
     log.append(RECORDS, hole=0, bad=False)
 
     prove(world, driver)
+
+
+def replaced_before_it_sends(world: World) -> None:
+    """A driver is paused before it sends dead letters, and others publish two flushes meanwhile.
+
+    They cannot delete what was staged for the first one.
+    """
+    log = world.kafka.logs[0]
+
+    def without_deletes(name: str, writes: bool) -> Fate:
+        return Fate.LOST if name.startswith("delete") else Fate.DONE
+
+    def takes_over() -> None:
+        prove(world, ModelDriver(world, Direct("second", without_deletes)))
+        log.append(RECORDS, hole=0, bad=True)
+        prove(world, ModelDriver(world, Direct("third")))
+
+    log.append(RECORDS, hole=0, bad=True)
+    # The first session only checks.
+    first = ModelDriver(world, Direct("first", Second("begin letters", takes_over)))
+    with suppress(S3SinkError):
+        first.step()
+    prove(world)
+
+
+class Second:
+    """`then` runs just before the second request whose name begins with `start`."""
+
+    def __init__(self, start: str, then: Callable[[], None]) -> None:
+        self.start, self.then, self.seen = start, then, 0
+
+    def __call__(self, name: str, writes: bool) -> Fate:
+        self.seen += name.startswith(self.start)
+        if name.startswith(self.start) and self.seen == 2:
+            self.then()
+        return Fate.DONE

@@ -12,7 +12,7 @@ from tests.protocol.store import TWICE
 from tests.protocol.stories import First
 from tests.protocol.world import Crash, Direct, Fate, Reset, World
 
-REQUESTS = 40
+REQUESTS = 45
 """More than a run of two flushes makes: those beyond the last one change nothing."""
 
 
@@ -31,7 +31,7 @@ class Counting:
 
 
 def fill(world: World, count: int = 2 * RECORDS + 1) -> None:
-    world.kafka.logs[0].append(count, hole=1, bad=False)
+    world.kafka.logs[0].append(count, hole=1, bad=world.bad_records != "Skip")
 
 
 def live(driver: ModelDriver, steps: int = 5) -> None:
@@ -55,10 +55,10 @@ def prove(world: World) -> None:
 
 
 @pytest.mark.parametrize("fate", [f for f in Fate if f is not Fate.DONE], ids=lambda fate: fate.name)
-@pytest.mark.parametrize("retries", [0, 1])
-def test_one_fault_at_any_request_loses_and_repeats_nothing(fate: Fate, retries: int) -> None:
+@pytest.mark.parametrize(("retries", "letters"), [(0, "Topic"), (1, "DeadLetter")])
+def test_one_fault_at_any_request_loses_and_repeats_nothing(fate: Fate, retries: int, letters: str) -> None:
     for number in range(REQUESTS):
-        world = World(twice=TWICE[number % len(TWICE)])
+        world = World(twice=TWICE[number % len(TWICE)], bad_records=letters)
         with model_parts(world):
             fill(world)
             live(ModelDriver(world, Direct("first", Counting(number, fate)), retries))
@@ -114,7 +114,7 @@ def test_a_late_request_changes_nothing_whenever_it_arrives(when: str) -> None:
 def test_a_driver_paused_at_any_request_does_no_harm_when_it_resumes(more: int) -> None:
     """SIGSTOP, another driver takes over and catches up, SIGCONT."""
     for number in range(REQUESTS):
-        world = World()
+        world = World(bad_records="Topic")
 
         class Stopped(Counting):
             def __call__(self, name: str, writes: bool, world: World = world) -> Fate:

@@ -24,12 +24,13 @@ from s3sink_job.flush.state import ResetDone, SinkState
 from s3sink_job.flush.statefile import state_to_json
 from s3sink_job.flush.transitions import commit, next_generation, published
 from s3sink_job.stores.errors import PreconditionFailed
-from s3sink_job.task.committable import CommitCheck
+from s3sink_job.task.committable import BadRecordLimits, CommitCheck
 from s3sink_job.task.slice_result import SliceResult
 from tests.protocol.drivers import ModelDriver, ModelFlushJob, model_parts
+from tests.protocol.letter_topic import ModelLetterTopic, ModelSession
 from tests.protocol.mutations import broken_promise
 from tests.protocol.simulation import Setting
-from tests.protocol.stories import manifest_without_an_answer, remade_while_read
+from tests.protocol.stories import manifest_without_an_answer, remade_while_read, replaced_before_it_sends
 from tests.protocol.world import Violation, World
 
 
@@ -86,6 +87,27 @@ class PublishesBeforeTheSwap(Committer):
         return self.swap(commit(state, manifest))
 
 
+class SendsDeadLettersBeforeTheSwap(Committer):
+    def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
+        self.ledger.put_manifest(manifest)
+        self.letters.publish(self.ledger, manifest)
+        return self.swap(commit(state, manifest))
+
+
+class NotesBeforeItSendsDeadLetters(Committer):
+    def publish(self, manifest: Manifest) -> list[ObjectEntry]:
+        lost = self.publisher.publish(self.ledger.bucket, manifest, exclusive=True)
+        self.swap(published(self.state, [manifest.objects.index(entry) for entry in lost]))
+        return [*lost, *self.letters.publish(self.ledger, manifest)]
+
+
+class ListsNoDeadLetters(Committer):
+    """The manifest lists the objects of data alone."""
+
+    def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
+        return super().commit(state, replace(manifest, objects=manifest.data))
+
+
 class SwapsBeforeTheManifest(Committer):
     def commit(self, state: SinkState, manifest: Manifest) -> SinkState:
         state = self.swap(commit(state, manifest))
@@ -102,8 +124,8 @@ class NotesBeforeItPublishes(Committer):
 class LeavesPublishingToOthers(Committer):
     """Forgets what an earlier driver committed and did not publish."""
 
-    def __init__(self, ledger: Ledger, state: SinkState, clock: Callable[[], float]) -> None:
-        super().__init__(ledger, published(state), clock)
+    def __init__(self, ledger: Ledger, state: SinkState, clock: Callable[[], float], **letters: Any) -> None:
+        super().__init__(ledger, published(state), clock, **letters)
 
 
 class GivesUpLostUploads(Committer):
@@ -117,7 +139,7 @@ class GivesUpLostUploads(Committer):
 class ReadsRemadeTopics(CommitCheck):
     """Does not check the topic's id again before the commit."""
 
-    def committable(self, results: list[SliceResult], **_: int) -> list[SliceResult]:
+    def committable(self, results: list[SliceResult], limits: BadRecordLimits) -> list[SliceResult]:
         return results
 
 
@@ -134,7 +156,7 @@ class SkipsFailedSlices(ModelFlushJob):
 class KeepsWhatDoesNotJoin(CommitCheck):
     """Commits a slice though an earlier one of its partition stopped early."""
 
-    def committable(self, results: list[SliceResult], **_: int) -> list[SliceResult]:
+    def committable(self, results: list[SliceResult], limits: BadRecordLimits) -> list[SliceResult]:
         return self.of_unchanged_logs(results)
 
 
@@ -183,6 +205,9 @@ BROKEN = [
     ((SwapsWithoutCondition,), Setting(), "the revision went|the epoch went|moved back"),
     ((TakesTimeOutsForFailures, GoesOnAfterDoubt), Setting(), "moved back|the revision went|the epoch went|and in"),
     ((PublishesBeforeTheSwap,), Setting(), "never committed"),
+    ((SendsDeadLettersBeforeTheSwap,), Setting(), "never committed, were sent"),
+    ((NotesBeforeItSendsDeadLetters,), Setting(), "nobody counted"),
+    ((ListsNoDeadLetters,), Setting(), "nobody counted|does not list"),
     ((SwapsBeforeTheManifest,), Setting(), "never gets level"),
     ((NotesBeforeItPublishes,), Setting(), "in no object"),
     ((LeavesPublishingToOthers,), Setting(), "in no object|never gets level"),
@@ -249,7 +274,7 @@ def test_a_reset_before_everything_committed_is_published_is_found_out(monkeypat
 
     monkeypatch.setattr(ModelDriver, "open", open_in_haste)
 
-    assert re.search("in no object", broken_promise(RESETS))
+    assert re.search("in no object|nobody counted", broken_promise(RESETS))
 
 
 def test_a_driver_that_does_not_look_at_the_topics_id_again_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,3 +289,28 @@ def test_a_ledger_that_uses_a_flush_number_twice_is_found_out(monkeypatch: pytes
     world = World()
     with model_parts(world), pytest.raises(Violation, match=r"does not list|in no object"):
         manifest_without_an_answer(world)
+
+
+class AnySession:
+    """A session that does not know which flush was sent last."""
+
+    def __init__(self, session: ModelSession) -> None:
+        self.send, self.close = session.send, session.close
+
+    def last_flush(self) -> str:
+        return ""
+
+
+def test_a_driver_that_does_not_ask_which_flush_was_sent_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = ModelLetterTopic.begin
+    monkeypatch.setattr(ModelLetterTopic, "begin", lambda self: AnySession(begin(self)))
+
+    assert re.search(r"dead letter .* is in", broken_promise(Setting()))
+
+
+def test_a_driver_that_sends_dead_letters_though_it_was_replaced_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was paused before it began a session, and the next driver has published two flushes meanwhile."""
+    monkeypatch.setattr(Ledger, "confirm", lambda self: None)
+    world = World(bad_records="Topic")
+    with model_parts(world), pytest.raises(Violation, match=r"dead letter .* is in"):
+        replaced_before_it_sends(world)

@@ -56,5 +56,6 @@ def test_the_simulation_is_busy_enough_to_be_worth_something() -> None:
     assert sum(len(m.gaps) for m in manifests) > 10
     assert sum(len({s.partition for s in m.slices}) < len(m.slices) for m in manifests) > len(ends) / 2
     assert sum(len(s.skipped) for m in manifests for s in m.slices) > 0
+    assert sum(len(world.watchdog.letters) for world in ends) > len(ends) / 2
     assert max(topic.generation for state in last for topic in state.topics.values()) > 2
     assert sum(len(state.resets) for state in last) > len(ends) / 2

@@ -10,8 +10,17 @@ import pytest
 from s3sink_job.base.errors import FencedError, FinalError, S3SinkError
 from s3sink_job.flush.manifest import GapReason
 from tests.protocol.drivers import INTERVAL, RECORDS, ModelDriver, model_parts
+from tests.protocol.proofs import try_older_state
 from tests.protocol.store import Stored
-from tests.protocol.stories import First, commit_and_die, manifest_without_an_answer, prove, remade_while_read, remake
+from tests.protocol.stories import (
+    First,
+    commit_and_die,
+    manifest_without_an_answer,
+    prove,
+    remade_while_read,
+    remake,
+    replaced_before_it_sends,
+)
 from tests.protocol.world import Crash, Direct, Fate, Reset, World
 
 FOREIGN = Stored(b"precious", '"foreign"', {})
@@ -40,6 +49,55 @@ def test_a_lost_upload_is_written_again_from_kafka(world: World) -> None:
     prove(world)
 
     assert len(world.watchdog.holders) == RECORDS
+
+
+def test_lost_dead_letters_are_written_again_from_kafka_twice_if_need_be(world: World) -> None:
+    world.bad_records = "DeadLetter"
+    commit_and_die(world)
+    with suppress(Crash):
+        repairing = ModelDriver(world, Direct("repairs", First("complete", Fate.CRASH_BEFORE)))
+        for _ in range(3):
+            repairing.step()
+    for upload_id in list(world.store.uploads):
+        world.store.abort(upload_id)
+
+    prove(world)
+
+    assert list(world.watchdog.letters) == [(1, 0, 0)]
+    assert len(world.watchdog.holders) == RECORDS - 1
+
+
+def test_a_driver_that_was_replaced_before_it_sends_dead_letters_sends_none(world: World) -> None:
+    world.bad_records = "Topic"
+
+    replaced_before_it_sends(world)
+
+    assert list(world.watchdog.letters) == [(1, 0, 0), (1, 0, RECORDS)]
+
+
+def test_an_older_state_is_refused_if_dead_letters_of_a_later_flush_were_sent(world: World) -> None:
+    """That flush has no object by which it could be noticed."""
+    world.bad_records, log = "Topic", world.kafka.logs[0]
+    driver = ModelDriver(world, Direct("only"))
+    log.append(1, hole=0, bad=False)
+    prove(world, driver)
+    older = world.watchdog.history[-1]
+    log.append(1, hole=0, bad=True)
+    prove(world, driver)
+
+    try_older_state(world, older)
+
+
+def test_staged_dead_letters_that_somebody_deleted_are_staged_again(world: World) -> None:
+    world.bad_records = "Topic"
+    commit_and_die(world)
+    for key in world.store.keys(".s3sink/default/model/letters/"):
+        del world.store.objects[key]
+
+    prove(world)
+
+    assert list(world.watchdog.letters) == [(1, 0, 0)]
+    assert world.store.keys(".s3sink/default/model/letters/") == [], "nothing stays staged"
 
 
 def test_a_lost_upload_without_its_records_is_recorded_as_a_gap(world: World) -> None:

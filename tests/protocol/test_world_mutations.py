@@ -89,13 +89,13 @@ LOST = Setting(often=("life_cycle", "hide"))
     ("leave_out", "setting", "promise"),
     [
         (looks_at_ends_alone, CUT, "in no object|and in"),
-        (does_not_ask_for_the_leader_before_the_commit, CUT, "in no object"),
+        (does_not_ask_for_the_leader_before_the_commit, CUT, "in no object|nobody counted"),
         (goes_on_at_the_end_of_a_cut_log, CUT, "in no object"),
         (takes_no_id_for_an_id, Setting(often=("remake",)), "without a cause|died of ProtocolError"),
         (notes_with_the_next_flush, Setting(often=("read_and_remove",)), "and in|noted as lost, yet"),
         (believes_any_state, Setting(often=("roll_back",)), "went unnoticed|and in|was overwritten|never committed"),
         (gives_up_what_it_does_not_see, LOST, "Kafka has it"),
-        (forgets_the_rest_of_what_was_lost, Setting(often=("life_cycle", "append")), "in no object"),
+        (forgets_the_rest_of_what_was_lost, Setting(often=("life_cycle", "append")), "in no object|nobody counted"),
         (lets_anybody_take_over, Setting(often=("zombie", "reset")), "older resource took over"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
 
 from s3sink_job.base.errors import S3SinkError
@@ -9,9 +11,11 @@ from s3sink_job.flush.manifest import Gap, Manifest, manifest_from_json
 from s3sink_job.flush.state import SinkState, same_topic
 from s3sink_job.flush.statefile import state_from_json
 from s3sink_job.stores.object_tags import FLUSH_TAG
+from tests.protocol.log import BAD
 from tests.protocol.store import Stored
 
 STATE_FOLDER = ".s3sink/"
+LETTERS = "_dead_letter"
 
 
 class Watchdog:
@@ -27,11 +31,14 @@ class Watchdog:
         """Every manifest there is, by name, whether or not a state ever named it."""
         self.holders: dict[tuple[int, bytes], list[str]] = {}
         """Each visible record of a generation, and the objects that hold it."""
+        self.letters: dict[tuple[int, int, int], list[str]] = {}
+        """Generation, partition and offset of each visible dead letter, and the objects that hold it."""
 
     def copy(self, blame: Callable[[str], None]) -> Watchdog:
         made = Watchdog(conditional=self.conditional, blame=blame)
         made.history, made.committed, made.manifests = list(self.history), dict(self.committed), dict(self.manifests)
         made.holders = {record: list(keys) for record, keys in self.holders.items()}
+        made.letters = {record: list(keys) for record, keys in self.letters.items()}
         return made
 
     def changed(self, key: str, before: Stored | None, after: Stored) -> None:
@@ -98,6 +105,9 @@ class Watchdog:
             self.blame(f"{key} of the flush {flush}, which was never committed, became visible")
         elif (key, stored.upload_id) not in {(o.key, o.upload_id) for o in listed.objects}:
             self.blame(f"{key} became visible as {stored.upload_id}, which the flush {flush} does not list")
+        if key.startswith(f"{LETTERS}/"):
+            self._letters(key, stored)
+            return
         generations = {o.key: o.generation for o in listed.objects} if listed else {}
         for record in stored.body.splitlines():
             holders = self.holders.setdefault((generations.get(key, 0), record), [])
@@ -105,13 +115,34 @@ class Watchdog:
             if len(holders) > 1 and self.conditional:
                 self.blame(f"record {record.decode()} is in {' and in '.join(holders)}")
 
+    def _letters(self, key: str, stored: Stored) -> None:
+        for line in stored.body.splitlines():
+            letter = json.loads(line)
+            holders = self.letters.setdefault((letter["generation"], letter["partition"], letter["offset"]), [])
+            holders.append(key)
+            if base64.b64decode(letter["value"]) != BAD:
+                self.blame(f"{key} holds a record that is not bad: {letter}")
+            if len(holders) > 1 and self.conditional:
+                self.blame(f"dead letter {letter['offset']} is in {' and in '.join(holders)}")
+
+    def sent(self, flush: str, places: list[tuple[int, int, int]]) -> None:
+        """A transaction of dead letters was committed."""
+        if flush not in self.committed:
+            self.blame(f"dead letters of the flush {flush}, which was never committed, were sent")
+        for place in places:
+            holders = self.letters.setdefault(place, [])
+            holders.append(f"the topic by {flush}")
+            if len(holders) > 1 and self.conditional:
+                self.blame(f"dead letter {place} is in {' and in '.join(holders)}")
+
     def committed_manifests(self) -> list[Manifest]:
         """Without conditions two drivers may both have committed; a gap of either counts."""
         return [m for m in self.manifests.values() if m.name in self.committed or not self.conditional]
 
     def skipped(self) -> set[tuple[int, int, int]]:
-        """Generation, partition and offset of the bad records that were left out."""
-        return {(s.generation, s.partition, o) for m in self.committed_manifests() for s in m.slices for o in s.skipped}
+        """Generation, partition and offset of the bad records that were left out, or that are dead letters."""
+        parts = [part for manifest in self.committed_manifests() for part in manifest.slices]
+        return {(part.generation, part.partition, o) for part in parts for o in part.skipped} | self.letters.keys()
 
     def being_published(self) -> set[str]:
         """Uploads of the flush that the stored state is about to publish."""

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutErr
 
 from s3sink_job.kafka.admin import KafkaUnavailable
 from s3sink_job.kafka.slice_reader import JobFailed
+from tests.protocol.letter_topic import ModelLetters
 from tests.protocol.log import ModelKafka
 from tests.protocol.store import ModelS3, Stored, conflict, refused
 from tests.protocol.watchdog import Watchdog
@@ -128,13 +129,16 @@ class World:
         partitions: int = 1,
         opaque: bool = False,
         forgets: bool = False,
+        bad_records: str = "Skip",
     ) -> None:
+        self.bad_records = bad_records
         self.kafka = ModelKafka("t", partitions)
         self.store_kind = {"conditional": conditional, "twice": twice, "opaque": opaque, "forgets": forgets}
         self.conditional = conditional and not forgets
         """Whether the store keeps all that exactly once needs."""
         self.watchdog = Watchdog(conditional=self.conditional, blame=self.blame)
         self.store = ModelS3(self.watchdog.changed, **self.store_kind)  # type: ignore[arg-type]
+        self.letters = ModelLetters(self.watchdog.sent)
         self.applied = Applied()
         """What the manifest says for drivers that start from now on."""
         self.earlier: list[Applied] = []
@@ -154,6 +158,7 @@ class World:
         made.kafka = deepcopy(self.kafka)
         made.watchdog = self.watchdog.copy(made.blame)
         made.store = self.store.copy(made.watchdog.changed)
+        made.letters = self.letters.copy(made.watchdog.sent)
         return made
 
     @property
@@ -230,6 +235,24 @@ class World:
             return call()
         except KeyError as missing:
             raise KafkaUnavailable(f"{name}: no partition {missing}") from None
+
+    def change(self, line: Line, name: str, call: Callable[[], Any]) -> Any:
+        """A request to Kafka that changes something there."""
+        fate = line.fate_of(name, True)
+        self.note(f"{line.name}: {name}: {fate.value}")
+        match fate:
+            case Fate.CRASH_BEFORE:
+                raise Crash
+            case Fate.LATE:
+                self.late.append((f"{line.name}: {name}", call))
+        if fate in {Fate.LOST, Fate.LATE, Fate.CONFLICT, Fate.REFUSED}:
+            raise KafkaUnavailable(f"{name}: {fate.value}")
+        answer = call()
+        if fate is Fate.UNANSWERED:
+            raise KafkaUnavailable(f"{name}: {fate.value}")
+        if fate is Fate.CRASH_AFTER:
+            raise Crash
+        return answer
 
     def read(self, line: Line, name: str, call: Callable[[], Any]) -> Any:
         """A task's fetch from Kafka."""

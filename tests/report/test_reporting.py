@@ -20,6 +20,7 @@ from s3sink_job.driver.loop import Loop
 from s3sink_job.report.server import serve
 from s3sink_job.report.terminal import status_line
 from tests.harness import World
+from tools.parts.proxy import FaultProxy, Status, request_is
 
 
 @pytest.fixture
@@ -146,6 +147,31 @@ def test_once_ends_with_1_when_retries_are_used_up(world: World) -> None:
         errors={"retries": {"max": 1, "backoff": "10ms"}},
     )
     assert Loop(driver, grace=10).run() == FAILED
+
+
+@pytest.mark.usefixtures("signals_kept")
+@pytest.mark.parametrize(("method", "query"), [("PUT", "partNumber"), ("POST", "uploadId")], ids=["write", "publish"])
+def test_an_object_that_keeps_failing_is_named_in_the_status(
+    world: World, proxy: FaultProxy, method: str, query: str
+) -> None:
+    world.kafka.create_topic(world.topic, partitions=2)
+    world.produce([1], partition=0)
+    world.produce([2], partition=1)
+    world.endpoint = proxy.endpoint
+    key = f"raw/{world.topic}/1/{0:019d}.jsonl"
+    proxy.on(request_is(method, path=key, query=query), Status(503, "ServiceUnavailable"))
+    driver = world.driver(errors={"retries": {"max": 2, "backoff": "10ms"}})
+    assert Loop(driver, grace=10).run() == FAILED
+    status = driver.reporter.status()
+    messages = {c["type"]: c["message"] for c in status["conditions"]}
+    for text in (status["retry"]["lastError"], messages["LastFlushSucceeded"], messages["Ready"]):
+        assert f"s3://{world.bucket}/{key}" in text
+        assert "503 ServiceUnavailable" in text
+    assert status["retry"]["attempts"] >= 2, "since the last flush, and the other partition may have had one"
+    assert world.rows(0) == [1]
+    proxy.clear()
+    world.drain()
+    assert world.rows(1) == [2]
 
 
 @pytest.mark.usefixtures("signals_kept")

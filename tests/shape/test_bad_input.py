@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.columns.cast import cast_rows
+from s3sink_job.columns.known_columns import known_from_text
 from s3sink_job.columns.types import TEXT, from_text
 from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.formats.registry import OUTPUT_FORMATS
@@ -33,7 +34,7 @@ KEPT = [
 
 
 def rows_of(wanted: Encoding, *values: bytes | None, schema: str = "") -> tuple[list[dict[str, Any]], dict[int, str]]:
-    found = wanted.row_builder(TOPIC, known=from_text(schema)).build(batch_of(*values))
+    found = wanted.row_builder(TOPIC, known=known_from_text(schema)).build(batch_of(*values))
     return found.rows.to_pylist(), found.bad.messages
 
 

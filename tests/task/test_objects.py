@@ -58,7 +58,11 @@ class Written:
         return self.work.target.destination
 
     def objects(self, **changes: Any) -> OpenObjects:
-        return OpenObjects(work_with(self.work, **changes), self.bucket, self.texts.append)
+        work = work_with(self.work, **changes)
+        builder = work.target.encoding.row_builder(work.slice.topic)
+        # The rows do not come from this builder, so it has no columns that could become text.
+        builder.widen_to_text = self.texts.append  # type: ignore[method-assign]
+        return OpenObjects(work, self.bucket, builder)
 
     def content(self, entry: ObjectEntry) -> bytes:
         """The object after it was completed."""
@@ -93,7 +97,7 @@ def store(s3: S3Server, bucket: str, tmp_path: Path) -> Written:
         secrets=Secrets(str(tmp_path / "secrets")),
         spill=SpillPlace(str(tmp_path / "spill"), 2**30),
         planned=(SLICE,),
-        bad_records=BadRecordPolicy(skip=False),
+        bad_records=BadRecordPolicy(),
     )
     work = SliceWork(SLICE, settings, TopicTarget(JSON, destination))
     return Written(work, open_bucket(destination, settings.secrets, RetryPolicy()), s3)

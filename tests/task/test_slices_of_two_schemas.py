@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from s3sink_job.columns.types import EMPTY
+from s3sink_api.spec.format import EvolutionMode
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns
 from s3sink_job.flush.manifest import ObjectEntry, Slice
-from s3sink_job.task.committable import CommitCheck
+from s3sink_job.task.committable import CommitCheck, TypedTopic
 from s3sink_job.task.slice_result import SliceResult
 from tests.flush.examples import state_of
 
@@ -29,13 +30,15 @@ class Aborted:
 def result(partition: int, end: int = 10, **columns: pa.DataType) -> SliceResult:
     entry = ObjectEntry(f"key-{partition}", "upload", (), "t", 1, partition, first=0, last=9, rows=10, bytes=1)
     return SliceResult(
-        Slice("t", 1, partition, 0, 10, "Records"), end, (entry,), schema=pa.struct(list(columns.items()))
+        Slice("t", 1, partition, 0, 10, "Records"), end, (entry,), schema=KnownColumns(pa.struct(list(columns.items())))
     )
 
 
-def committed(*results: SliceResult, typed: bool = True) -> tuple[list[int], list[str]]:
+def committed(
+    *results: SliceResult, typed: bool = True, mode: EvolutionMode = "Backward"
+) -> tuple[list[int], list[str]]:
     bucket = Aborted()
-    known = {"t": EMPTY} if typed else {}
+    known = {"t": TypedTopic(NO_COLUMNS, mode)} if typed else {}
     check = CommitCheck(state_of(5), {}, cast(Any, None), cast(Any, bucket), known)
     return [r.slice.partition for r in check.of_one_schema(list(results))], bucket.keys
 
@@ -47,6 +50,12 @@ def test_a_slice_that_does_not_fit_an_earlier_one_is_read_again() -> None:
 
 def test_a_slice_that_commits_nothing_does_not_decide_on_columns() -> None:
     assert committed(result(0, end=0, a=pa.string()), result(1, a=pa.int32())) == ([0, 1], [])
+
+
+def test_the_mode_holds_between_slices() -> None:
+    one, wider = result(0, a=pa.int32()), result(1, a=pa.int64())
+    assert committed(one, wider) == ([0, 1], [])
+    assert committed(one, wider, mode="Forward") == ([0], ["key-1"])
 
 
 def test_inferred_columns_always_share_a_type() -> None:

@@ -75,6 +75,18 @@ def avro_serializer_jars() -> list[Path]:
     return sorted(_resolved([version("apicurio", "avro_serializer")]).glob("*.jar"))
 
 
+def protobuf_serializer_jars() -> list[Path]:
+    return sorted(_resolved([version("apicurio", "protobuf_serializer")]).glob("*.jar"))
+
+
+def json_schema_serializer_jars() -> list[Path]:
+    return sorted(_resolved([version("apicurio", "json_schema_serializer")]).glob("*.jar"))
+
+
+def glue_serializer_jars() -> list[Path]:
+    return sorted(_resolved([version("glue", "serializer")]).glob("*.jar"))
+
+
 def _resolved(coordinates: Sequence[str], *, without: Sequence[str] = (), alone: bool = False) -> Path:
     """`alone`: without their dependencies."""
     full = "+".join(coordinates).replace(":", "_")
@@ -121,4 +133,5 @@ if __name__ == "__main__":
     print(connector_dir())
     print(broker_dir())
     if "--tests" in sys.argv:
-        print(*connect_json_jars(), *avro_serializer_jars(), sep="\n")
+        jars = [*avro_serializer_jars(), *protobuf_serializer_jars(), *json_schema_serializer_jars()]
+        print(*connect_json_jars(), *jars, *glue_serializer_jars(), sep="\n")

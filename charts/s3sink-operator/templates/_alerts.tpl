@@ -109,6 +109,13 @@ unless on (namespace, sink)
   "description" (printf "Sink %s skipped {{ $value | humanize }} bad records in the last %s (errors.records: Skip). The flush manifests below its statePrefix list their offsets." $of .window)
   "page" "troubleshooting.md#records-and-jobs") | nindent 0 }}
 {{- end }}
+{{- with .Values.alerts.deadLetters }}
+{{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkDeadLetters"
+  "expr" (include "s3sink-operator.counted" (dict "metric" "s3sink_dead_lettered_records_total" "window" .window "threshold" .threshold))
+  "summary" (printf "Sink %s writes dead letters" $of)
+  "description" (printf "{{ $value | humanize }} records of sink %s became dead letters in the last %s. For the last one and its error see status.retry.lastDeadLetter: %s." $of .window $look)
+  "page" "bad-records.md") | nindent 0 }}
+{{- end }}
 {{- with .Values.alerts.recordsLost }}
 {{- include "s3sink-operator.alert" (dict "root" $ "set" . "name" "S3SinkRecordsLost"
   "expr" (include "s3sink-operator.counted" (dict "metric" "s3sink_gap_offsets_total" "window" .window "threshold" .threshold))

@@ -34,6 +34,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "topics": "The topics to copy. Topics that are added later start at their earliest offset.",
         "topicPattern": "A Java regular expression for whole topic names, instead of topics.",
         "startingOffsets": "Where to start when the sink runs for the first time. Not used again afterwards.",
+        "endingOffsets": "With run: Once: where the run ends. It is fixed when the run starts, and restarts keep it.",
         "onDataLoss": "If Kafka deleted records before they were written: Fail, or Skip and record the gap.",
         "isolation": "Whether records of open and aborted transactions are read, too.",
         "maxBytesPerSecond": "The most bytes to read per second, to protect the brokers during a backlog.",
@@ -48,18 +49,32 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "timestamp": "With Timestamp: starts at the first record at or after it, or at the end if there is none.",
         "offsets": "With Offsets: where the listed partitions start. Others start at the earliest offset.",
     },
-    "TopicOffset": {"topic": "The topic.", "partition": "The partition.", "offset": "The first offset to write."},
+    "EndingOffsets": {
+        "position": "Latest, Timestamp or Offsets.",
+        "timestamp": "With Timestamp: ends before the first record at or after it. It must not be in the future.",
+        "offsets": "With Offsets: the first offset that is not written. Partitions not listed end as with Latest.",
+    },
+    "TopicOffset": {
+        "topic": "The topic.",
+        "partition": "The partition.",
+        "offset": "Of a start, the first offset to write. Of an end, the first one not to write.",
+    },
     "Decoding": {
         "format": "The serialization. Avro, Protobuf and JsonSchema use the wire format of the schema registry.",
         "schemaRegistry": "The registry that holds the schemas. Records begin with the id of theirs.",
-        "schema": "An inline schema. Without one, columns of Json are inferred and widened.",
+        "schema": "An inline schema. Without one, columns of Json are inferred. Of Protobuf the first message counts.",
+        "validate": "With JsonSchema: refuse records that are not valid by their schema.",
+        "times": "With JsonSchema: Typed makes columns of dates and times, AsWritten keeps their text.",
     },
     "SchemaRegistry": {
-        "type": "Confluent: its REST interface, which Karapace and Apicurio (below /apis/ccompat/v7) have, too.",
-        "url": "The registry's address.",
-        "credentialsFrom": "The Secret with username and password, or with token.",
+        "type": "Confluent: its REST interface, also of Karapace and Apicurio (/apis/ccompat/v7). Glue: AWS Glue.",
+        "url": "With Confluent: the registry's address.",
+        "region": "With Glue: the region. If absent, that of the pod's environment.",
+        "endpoint": "With Glue: the URL of a VPC endpoint or a proxy. AWS' own if absent.",
+        "credentialsFrom": "The Secret with username and password, or with token. "
+        "With Glue: with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS' default chain if absent.",
         "caFrom": "The Secret with the CA of its certificate, under ca.crt.",
-        "certFrom": "The Secret with the sink's own certificate and key for the registry, under tls.crt and tls.key.",
+        "certFrom": "With Confluent: the Secret with the sink's own certificate, under tls.crt and tls.key.",
     },
     "SecretSource": {"secretRef": "A Secret of the sink's own namespace."},
     "SecretRef": {"name": "The Secret's name."},
@@ -137,8 +152,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "metadata": "Whether topic, partition, offset and timestamp are in it.",
     },
     "SchemaEvolution": {
-        "mode": "Which changes are allowed: None, Backward, Forward or Full.",
-        "onChange": "Merge (one object, widened schema) or Roll (a new object).",
+        "mode": "Which changes of the schemas of records are taken: None, Backward, Forward or Full.",
+        "onChange": "Merge (versions share objects) or Roll (each change begins a new object).",
     },
     "Flush": {
         "records": "Flushes after this many offsets. Objects have at most this many records.",
@@ -158,17 +173,19 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "Errors": {
         "records": "What to do with a record that cannot be written: Fail, Skip or DeadLetter.",
-        "maxPerFlush": "The flush fails if it has more bad records than this.",
+        "maxPerFlush": "A partition stops if a flush of it has more bad records than this.",
+        "maxPercent": "A partition stops if a flush of at least 1,000 records has a larger share of bad records.",
         "deadLetter": "Where bad records are written, with their error.",
         "logRecords": "Whether the content of bad records is logged.",
         "retries": "Retries of a whole flush. Afterwards the sink is Degraded and keeps trying.",
         "requestRetries": "Retries of a single request, to S3 or to a schema registry.",
     },
     "DeadLetter": {
-        "prefix": "A folder of the bucket.",
+        "prefix": "A folder of the bucket. Set this or topic.",
         "topic": "A Kafka topic.",
-        "replicationFactor": "The replication factor of the topic, if it is created.",
-        "headers": "Whether the error is written into headers.",
+        "format": "The format of the objects below prefix: Parquet or Json. Parquet if absent.",
+        "replicationFactor": "The replication factor of the topic, if it is created. The brokers' default if absent.",
+        "headers": "Whether the error is written into headers of records in the topic. True if absent.",
     },
     "Retries": {
         "max": "Failures in a row before the sink is Degraded, or a run with an end fails.",
@@ -204,6 +221,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
 }
 _SAME_AS = dict.fromkeys(("Key", "Value"), "Decoding")
 _SAME_AS |= dict.fromkeys(("FromEarliest", "FromLatest", "FromTimestamp", "FromOffsets"), "StartingOffsets")
+_SAME_AS |= dict.fromkeys(("ToLatest", "ToTimestamp", "ToOffsets"), "EndingOffsets")
 _SAME_AS |= dict.fromkeys(("Aes256", "Kms", "CustomerKey"), "Encryption")
 _SAME_AS |= dict.fromkeys(("ByTopic", "ByPartition", "ByField", "ByKey", "ByHeader", "ByTime"), "PartitionItem")
 

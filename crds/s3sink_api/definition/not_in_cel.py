@@ -51,9 +51,19 @@ NOT_IN_CEL: tuple[NotInCel, ...] = (
         "The text is a JSON document, and CEL cannot parse JSON.",
     ),
     NotInCel(
-        r"spec\.(source\.startingOffsets|reset\.to)\.offsets\[[0-9]+\]\.topic",
+        r"spec\.(source\.startingOffsets|source\.endingOffsets|reset\.to)\.offsets\[[0-9]+\]\.topic",
         r".* is not among spec\.source\.topics",
         "Looking up 10,000 offsets in 5,000 topics costs 100 times what the API server allows a rule.",
+    ),
+    NotInCel(
+        r"spec\.source\.endingOffsets\.timestamp",
+        r"must be later than startingOffsets\.timestamp.*",
+        "A time may be a date alone, which CEL cannot read as a time.",
+    ),
+    NotInCel(
+        r"spec\.source\.endingOffsets\.offsets\[[0-9]+\]\.offset",
+        r"must not be below [0-9]+, where startingOffsets begins.*",
+        "Comparing two lists of 10,000 offsets costs 100 times what the API server allows a rule.",
     ),
     NotInCel(
         r"spec\.routes\[[0-9]+\]\.topics\[[0-9]+\]",

@@ -52,6 +52,7 @@ from s3sink_api.spec.routes import (
     RouteParquet,
     RouteSchemaEvolution,
 )
+from s3sink_api.spec.schema_registry import RegistryType, SchemaRegistry
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
 from s3sink_api.spec.sink import (
     Delivery,
@@ -65,6 +66,7 @@ from s3sink_api.spec.sink import (
 )
 from s3sink_api.spec.source import (
     Decoding,
+    EndingOffsets,
     FromEarliest,
     FromLatest,
     FromOffsets,
@@ -73,10 +75,12 @@ from s3sink_api.spec.source import (
     Key,
     OnDataLoss,
     RouteSource,
-    SchemaRegistry,
     Source,
     StartingOffsets,
+    ToLatest,
+    ToOffsets,
     TopicOffset,
+    ToTimestamp,
     Value,
 )
 from s3sink_api.spec.spark import DriverPod, ExecutorPod, Spark, SparkMode
@@ -112,6 +116,7 @@ __all__ = [
     "Destination",
     "DriverPod",
     "Encryption",
+    "EndingOffsets",
     "Envelope",
     "Errors",
     "ExecutorPod",
@@ -140,6 +145,7 @@ __all__ = [
     "Parquet",
     "PartitionItem",
     "RecordErrors",
+    "RegistryType",
     "RequestRetries",
     "Reset",
     "Retries",
@@ -167,6 +173,9 @@ __all__ = [
     "Spec",
     "SpecError",
     "StartingOffsets",
+    "ToLatest",
+    "ToOffsets",
+    "ToTimestamp",
     "TopicOffset",
     "Transform",
     "Value",

@@ -7,15 +7,15 @@ from typing import Any
 
 from s3sink_api.cel import Rule, forbidden, is_not_in, ratcheted, required
 from s3sink_api.formats import FORMATS, INPUT_FORMATS, formats_where, inputs_where
+from s3sink_api.spec import dead_letter_checks
 from s3sink_api.spec.destination import Destination
-from s3sink_api.spec.errors import Errors
 from s3sink_api.spec.field_errors import Refusal, alternatives
 from s3sink_api.spec.format import Format
 from s3sink_api.spec.layout import Layout
 from s3sink_api.spec.partition_items import ByKey, ByTime
 from s3sink_api.spec.reset import Reset
 from s3sink_api.spec.routes import Sections
-from s3sink_api.spec.source import check_start
+from s3sink_api.spec.source import check_topics
 
 
 def _schedule(schedule: str | None, sections: Sections) -> None:
@@ -36,6 +36,18 @@ _SCHEDULE_CEL = (
 )
 
 
+def _run(run: str, sections: Sections) -> None:
+    source = sections.get("source")
+    if source and source.ending_offsets is not None and run != "Once":
+        at = ("..", "source", "endingOffsets")
+        raise Refusal(f"is only for run: Once, and run is {run}", at=at, show=False)
+
+
+_ENDING_OFFSETS_CEL = forbidden(
+    "self.run == 'Once' || !has(self.source.endingOffsets)", "is only for run: Once", at=".source.endingOffsets"
+)
+
+
 def _mode(mode: str, sections: Sections) -> None:
     if mode == "FullRefresh" and sections.get("run") == "Continuous":
         raise Refusal("FullRefresh needs run: Once or Scheduled, and run is Continuous", show=False)
@@ -49,7 +61,7 @@ _MODE_CEL = Rule(
 def _offsets_of_reset(reset: Reset | None, sections: Sections) -> None:
     """Not in CEL: see `not_in_cel.py`."""
     if reset is not None and (source := sections.get("source")):
-        check_start(reset.to, source.topics, ("to",))
+        check_topics(reset.to, source.topics, ("to",))
 
 
 def _topics_beside_state(destination: Destination, sections: Sections) -> None:
@@ -69,7 +81,7 @@ _TOPICS_BESIDE_STATE_CEL = required(
 )
 
 _WITHOUT_FIELDS = inputs_where(lambda traits: not traits.fields)
-_WITH_FIELDS = alternatives(inputs_where(lambda traits: traits.fields and traits.built))
+_WITH_FIELDS = alternatives(inputs_where(lambda traits: traits.fields))
 
 
 def _folders_of_fields(layout: Layout, sections: Sections) -> None:
@@ -122,44 +134,26 @@ _WALLCLOCK_CEL = Rule(
 )
 
 
-def _dead_letters_for_missing_values(errors: Errors, sections: Sections) -> None:
-    layouts: list[tuple[str, Any]] = [("", sections.get("layout"))]
-    layouts += [(f"routes[{index}].", route.layout) for index, route in enumerate(sections.get("routes", ()))]
-    for where, layout in layouts:
-        if layout is not None and layout.on_missing_value == "DeadLetter" and errors.dead_letter is None:
-            message = f"must be set, since {where}layout.onMissingValue is DeadLetter"
-            raise Refusal(message, at=("deadLetter",), show=False)
-
-
-_MISSING_VALUES_CEL = (
-    required(
-        "self.layout.onMissingValue != 'DeadLetter' || has(self.errors.deadLetter)",
-        "must be set, since layout.onMissingValue is DeadLetter",
-        at=".errors.deadLetter",
-    ),
-    required(
-        "!has(self.routes) || self.routes.all(r, !has(r.layout) || !has(r.layout.onMissingValue)"
-        " || r.layout.onMissingValue != 'DeadLetter' || has(self.errors.deadLetter))",
-        "must be set, since a route's layout.onMissingValue is DeadLetter",
-        at=".errors.deadLetter",
-    ),
-)
-
 Check = Callable[[Any, Sections], None]
 CHECKS: Mapping[str, tuple[Check, ...]] = {
     "destination": (_topics_beside_state,),
+    "run": (_run,),
     "schedule": (_schedule,),
     "mode": (_mode,),
     "reset": (_offsets_of_reset,),
     "layout": (_folders_of_fields,),
     "format": (_names_of_one_record_objects,),
-    "errors": (_dead_letters_for_missing_values,),
+    "errors": dead_letter_checks.CHECKS,
 }
 """By the field of the spec that is checked. The fields before it are parsed already."""
 CEL: tuple[Rule, ...] = (
-    *map(ratcheted, (*_SCHEDULE_CEL, _MODE_CEL, *_MISSING_VALUES_CEL, _OBJECT_NAME_CEL)),
-    # Lists are too costly to judge twice: of an old list the API server does not know how long it may be.
+    *map(
+        ratcheted,
+        (*_SCHEDULE_CEL, _ENDING_OFFSETS_CEL, _MODE_CEL, *dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL),
+    ),
+    # Lists and texts are too costly to judge twice: of old ones the API server does not know how long they may be.
     _WALLCLOCK_CEL,
     _FOLDERS_OF_FIELDS_CEL,
     _TOPICS_BESIDE_STATE_CEL,
+    *dead_letter_checks.BESIDE_DATA_CEL,
 )

@@ -15,7 +15,7 @@ from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Quantity, size_between
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
-from s3sink_api.spec.text_types import Bucket, Prefix, ShortText, Url, matching
+from s3sink_api.spec.text_types import Bucket, Prefix, Region, ShortText, Url, matching
 
 STATE_PREFIX = ".s3sink"
 _MOST_TAGS = 10
@@ -73,7 +73,7 @@ class Destination:
     bucket: Bucket
     prefix: Prefix = ""
     state_prefix: Annotated[Prefix, Field(validate_default=True)] = STATE_PREFIX
-    region: Annotated[str, matching(r"[a-z0-9-]+", "a region such as eu-central-1", longest=64)] | None = None
+    region: Region | None = None
     endpoint: Url | None = None
     ca_from: SecretSource | None = None
     path_style: bool | None = None

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from s3sink_api.cel import Rule, fits, forbidden, required
+from s3sink_api.formats import DEFAULT_LETTER_FORMAT, LetterFormat
 from s3sink_api.spec import regexes
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
@@ -15,6 +16,7 @@ from s3sink_api.spec.quantities import Duration, format_duration
 from s3sink_api.spec.text_types import Prefix, TopicName
 
 RecordErrors = Literal["Fail", "Skip", "DeadLetter"]
+_OF_TOPICS, _OF_PREFIXES = "is only for topic, and prefix is set", "is only for prefix, and topic is set"
 Attempts = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
@@ -22,8 +24,18 @@ Attempts = Annotated[int, Field(ge=0, le=1_000_000)]
 class DeadLetter:
     prefix: Prefix | None = None
     topic: Annotated[TopicName | None, Field(validate_default=True)] = None
+    format: LetterFormat | None = None
     replication_factor: Annotated[int, Field(ge=1, le=32767)] | None = None
-    headers: bool = True
+    headers: bool | None = None
+
+    @property
+    def object_format(self) -> LetterFormat:
+        return self.format or DEFAULT_LETTER_FORMAT
+
+    @property
+    def with_context(self) -> bool:
+        """Whether records in the topic have headers with the error."""
+        return self.headers is not False
 
     @field_validator("prefix")
     @classmethod
@@ -43,12 +55,19 @@ class DeadLetter:
             raise Refusal("must not be set together with prefix; keep one of them", show=False)
         return topic
 
-    @field_validator("replication_factor")
+    @field_validator("format")
     @classmethod
-    def _of_a_topic(cls, factor: int | None, info: ValidationInfo) -> int | None:
-        if factor is not None and info.data.get("prefix") is not None:
-            raise Refusal("is only for topic, and prefix is set", show=False)
-        return factor
+    def _of_a_prefix(cls, format: str | None, info: ValidationInfo) -> str | None:
+        if format is not None and info.data.get("topic") is not None:
+            raise Refusal(_OF_PREFIXES, show=False)
+        return format
+
+    @field_validator("replication_factor", "headers")
+    @classmethod
+    def _of_a_topic(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value is not None and info.data.get("prefix") is not None:
+            raise Refusal(_OF_TOPICS, show=False)
+        return value
 
     CEL: ClassVar[tuple[Rule, ...]] = (
         required("has(self.topic) || has(self.prefix)", "must be set, unless prefix is", at=".topic"),
@@ -56,10 +75,10 @@ class DeadLetter:
             "!has(self.topic) || !has(self.prefix)", "must not be set together with prefix; keep one of them", ".topic"
         ),
         Rule("!has(self.prefix) || self.prefix != ''", "must not be empty; write _dead_letter", at=".prefix"),
-        forbidden(
-            "!has(self.replicationFactor) || !has(self.prefix)",
-            "is only for topic, and prefix is set",
-            at=".replicationFactor",
+        forbidden("!has(self.format) || !has(self.topic)", _OF_PREFIXES, at=".format"),
+        *(
+            forbidden(f"!has(self.{name}) || !has(self.prefix)", _OF_TOPICS, at=f".{name}")
+            for name in ("replicationFactor", "headers")
         ),
     )
 
@@ -98,6 +117,7 @@ class RequestRetries:
 class Errors:
     records: RecordErrors = "Fail"
     max_per_flush: Annotated[int, Field(ge=0, le=2**53)] = 1000
+    max_percent: Annotated[int, Field(ge=0, le=100)] = 10
     dead_letter: Annotated[DeadLetter | None, Field(validate_default=True)] = None
     log_records: bool = False
     retries: Retries = Retries()

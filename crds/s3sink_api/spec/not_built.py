@@ -36,33 +36,23 @@ class NotBuilt:
 _OMIT = "leave it out"
 _COLUMNS = formats_where(lambda traits: traits.rows == "Columns")
 _WITH_COLUMNS = alternatives(_COLUMNS)
-_INPUTS = inputs_where(lambda traits: traits.built)
-_BY_JSON_SCHEMA = inputs_where(lambda traits: traits.inline_schema == "JSON Schema")
-_INPUT = f"use {alternatives(_INPUTS)}"
+_COLUMNS_BY_SCHEMA = inputs_where(lambda traits: traits.inline_schema == "JSON Schema" and not traits.typed)
 
 _SCHEMA = NotBuilt(
     "spec.source.value.schema",
     f"use it with {_WITH_COLUMNS}, or leave it out",
     ("",),
     but_for=_COLUMNS,
-    only_with=_BY_JSON_SCHEMA,
+    only_with=_COLUMNS_BY_SCHEMA,
 )
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.mode", "use Append", ("Append",)),
-    NotBuilt("spec.source.key.format", _INPUT, _INPUTS),
-    NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_BY_JSON_SCHEMA),
-    NotBuilt("spec.source.value.format", _INPUT, _INPUTS),
+    NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_COLUMNS_BY_SCHEMA),
     _SCHEMA,
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
     NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
-    NotBuilt("spec.layout.onMissingValue", "use Default or Fail", ("Default", "Fail")),
-    NotBuilt("spec.format.schemaEvolution.mode", _OMIT, ("Backward",)),
-    NotBuilt("spec.format.schemaEvolution.onChange", _OMIT, ("Merge",)),
     NotBuilt("spec.transform", "write the records as they are"),
-    NotBuilt("spec.errors.records", "use Fail or Skip", ("Fail", "Skip")),
-    NotBuilt("spec.errors.deadLetter", "use errors.records: Fail or Skip"),
-    NotBuilt("spec.errors.logRecords", _OMIT, (False,)),
 )
 
 

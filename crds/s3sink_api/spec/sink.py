@@ -49,7 +49,7 @@ class Spec:
     source: Source
     destination: Destination
     state: DesiredState = "Running"
-    run: RunMode = "Continuous"
+    run: Annotated[RunMode, Field(validate_default=True)] = "Continuous"
     schedule: Annotated[Schedule | None, Field(validate_default=True)] = None
     mode: WriteMode = "Append"
     reset: Reset | None = None

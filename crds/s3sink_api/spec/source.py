@@ -10,24 +10,28 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
 from s3sink_api.cel import Rule, forbidden, is_in, is_not_in, required
-from s3sink_api.formats import INPUT_FORMATS, InputFormat, inputs_where
+from s3sink_api.formats import INPUT_FORMATS, InputFormat, InputTraits, inputs_where
 from s3sink_api.spec.avro_schema_check import NotAvro, check_avro_schema
 from s3sink_api.spec.checked_types import in_schema
 from s3sink_api.spec.field_errors import Refusal, alternatives
+from s3sink_api.spec.json_schema_check import check_json_schema
 from s3sink_api.spec.json_schema_columns import NotASchema, columns_of
 from s3sink_api.spec.kafka_properties import HTTPS_ONLY_CEL, PropertyName, PropertyValue, https_only
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Instant, Size
+from s3sink_api.spec.schema_registry import SchemaRegistry
 from s3sink_api.spec.secret_refs import SecretSource
-from s3sink_api.spec.text_types import Regex, Servers, ShortText, TopicName, Url, no_repeats
+from s3sink_api.spec.text_types import Regex, Servers, ShortText, TopicName, no_repeats
 
 OnDataLoss = Literal["Fail", "Skip"]
 Isolation = Literal["ReadCommitted", "ReadUncommitted"]
 Topics = Annotated[tuple[TopicName, ...], no_repeats("topic")]
 WITH_REGISTRY = inputs_where(lambda traits: traits.registry)
+BY_JSON_SCHEMA = inputs_where(lambda traits: traits.json_schema)
 WITH_INLINE_SCHEMA = inputs_where(lambda traits: bool(traits.inline_schema))
-_NEED_REGISTRY = inputs_where(lambda traits: traits.needs_schema and not traits.inline_schema)
-_NEED_EITHER = inputs_where(lambda traits: traits.needs_schema and bool(traits.inline_schema))
+_NEED_SCHEMA = inputs_where(lambda traits: traits.needs_schema)
+_ONLY_BY_JSON_SCHEMA = f"is only for {alternatives(BY_JSON_SCHEMA, 'and')}"
+Times = Literal["Typed", "AsWritten"]
 Schema = Annotated[str, Field(max_length=262_144, validate_default=True)]
 
 
@@ -74,24 +78,47 @@ class FromOffsets:
         return offsets
 
 
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class ToLatest:
+    position: Literal["Latest"] = "Latest"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class ToTimestamp:
+    timestamp: Instant
+    position: Literal["Timestamp"] = "Timestamp"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class ToOffsets(FromOffsets):
+    """The first offset of each partition that is not written."""
+
+
 StartingOffsets = Annotated[FromEarliest | FromLatest | FromTimestamp | FromOffsets, Field(discriminator="position")]
 
+EndingOffsets = Annotated[ToLatest | ToTimestamp | ToOffsets, Field(discriminator="position")]
 
-def check_start(start: StartingOffsets, topics: tuple[str, ...], at: tuple[str | int, ...] = ()) -> None:
-    if isinstance(start, FromOffsets) and topics:
-        for index, item in enumerate(start.offsets):
+
+def check_topics(
+    wanted: StartingOffsets | EndingOffsets, topics: tuple[str, ...], at: tuple[str | int, ...] = ()
+) -> None:
+    if isinstance(wanted, FromOffsets) and topics:
+        for index, item in enumerate(wanted.offsets):
             if item.topic not in topics:
                 place = (*at, "offsets", index, "topic")
                 raise Refusal(f"{item.topic} is not among spec.source.topics", at=place, show=False)
 
 
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class SchemaRegistry:
-    url: Url
-    type: Literal["Confluent"] = "Confluent"
-    credentials_from: SecretSource | None = None
-    ca_from: SecretSource | None = None
-    cert_from: SecretSource | None = None
+def check_order(start: StartingOffsets, end: EndingOffsets) -> None:
+    """Only what the manifest alone shows. Not in CEL: see `not_in_cel.py`."""
+    if isinstance(start, FromTimestamp) and isinstance(end, ToTimestamp) and end.timestamp <= start.timestamp:
+        raise Refusal("must be later than startingOffsets.timestamp", at=("timestamp",), show=False)
+    if isinstance(start, FromOffsets) and isinstance(end, ToOffsets):
+        starts = {(item.topic, item.partition): item.offset for item in start.offsets}
+        for index, item in enumerate(end.offsets):
+            if item.offset < starts.get((item.topic, item.partition), 0):
+                message = f"must not be below {starts[item.topic, item.partition]}, where startingOffsets begins"
+                raise Refusal(message, at=("offsets", index, "offset"), show=False)
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -101,6 +128,8 @@ class Decoding:
     format: InputFormat
     schema_registry: SchemaRegistry | None = None
     schema: Schema = ""
+    validate: bool = False
+    times: Times = "Typed"
 
     @field_validator("schema_registry")
     @classmethod
@@ -123,16 +152,38 @@ class Decoding:
             raise Refusal("must not be set together with schemaRegistry, which gives the schema", show=False)
         if schema:
             try:
-                columns_of(schema) if traits.inline_schema == "JSON Schema" else check_avro_schema(schema)
+                _check_schema(schema, traits)
             except (NotASchema, NotAvro) as error:
                 raise Refusal(str(error), show=False) from None
         if traits.needs_schema and not registry and not schema:
-            if traits.inline_schema:
-                raise Refusal(f"{kind} needs schemaRegistry or an inline schema, and neither is set", show=False)
-            raise Refusal(f"{kind} needs schemaRegistry, which is not set", at=("..", "schemaRegistry"), show=False)
+            raise Refusal(f"{kind} needs schemaRegistry or an inline schema, and neither is set", show=False)
         return schema
 
+    @field_validator("validate")
+    @classmethod
+    def _validated_by_json_schema(cls, value: bool, info: ValidationInfo) -> bool:
+        if value:
+            _only_by_json_schema(info)
+        return value
+
+    @field_validator("times")
+    @classmethod
+    def _times_of_json_schema(cls, value: Times, info: ValidationInfo) -> Times:
+        if value != "Typed":
+            _only_by_json_schema(info)
+        return value
+
     CEL: ClassVar[tuple[Rule, ...]] = (
+        forbidden(
+            f"!has(self.validate) || !self.validate || {is_in('self.format', BY_JSON_SCHEMA)}",
+            _ONLY_BY_JSON_SCHEMA,
+            at=".validate",
+        ),
+        forbidden(
+            f"!has(self.times) || self.times == 'Typed' || {is_in('self.format', BY_JSON_SCHEMA)}",
+            _ONLY_BY_JSON_SCHEMA,
+            at=".times",
+        ),
         forbidden(
             f"!has(self.schemaRegistry) || {is_in('self.format', WITH_REGISTRY)}",
             f"is only for {alternatives(WITH_REGISTRY, 'and')}",
@@ -149,17 +200,26 @@ class Decoding:
             at=".schema",
         ),
         required(
-            f"!has(self.format) || {is_not_in('self.format', _NEED_REGISTRY)} || has(self.schemaRegistry)",
-            f"must be set with {alternatives(_NEED_REGISTRY, 'and')}",
-            at=".schemaRegistry",
-        ),
-        required(
-            f"!has(self.format) || {is_not_in('self.format', _NEED_EITHER)} || has(self.schemaRegistry)"
+            f"!has(self.format) || {is_not_in('self.format', _NEED_SCHEMA)} || has(self.schemaRegistry)"
             " || (has(self.schema) && self.schema != '')",
-            f"{alternatives(_NEED_EITHER, 'and')} needs schemaRegistry or an inline schema",
+            f"{alternatives(_NEED_SCHEMA, 'and')} need schemaRegistry or an inline schema",
             at=".schema",
         ),
     )
+
+
+def _check_schema(schema: str, traits: InputTraits) -> None:
+    """Raises `NotASchema` or `NotAvro`."""
+    if traits.inline_schema == "JSON Schema":
+        (check_json_schema if traits.typed else columns_of)(schema)
+    elif not traits.schema_read_by_job:
+        check_avro_schema(schema)
+
+
+def _only_by_json_schema(info: ValidationInfo) -> None:
+    kind: InputFormat | None = info.data.get("format")
+    if kind is not None and not INPUT_FORMATS[kind].json_schema:
+        raise Refusal(f"{_ONLY_BY_JSON_SCHEMA}, and format is {kind}", show=False)
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -215,6 +275,7 @@ class Source:
     topic_pattern: Regex | None = None
     topics: Annotated[Topics, Field(max_length=5000, validate_default=True)] = ()
     starting_offsets: StartingOffsets = FromEarliest()
+    ending_offsets: EndingOffsets | None = None
     on_data_loss: OnDataLoss = "Fail"
     isolation: Isolation = "ReadCommitted"
     max_bytes_per_second: Size | None = None
@@ -237,7 +298,15 @@ class Source:
     @field_validator("starting_offsets")
     @classmethod
     def _offsets_of_our_topics(cls, start: StartingOffsets, info: ValidationInfo) -> StartingOffsets:
-        check_start(start, info.data.get("topics", ()))
+        check_topics(start, info.data.get("topics", ()))
         return start
+
+    @field_validator("ending_offsets")
+    @classmethod
+    def _end_after_start(cls, end: EndingOffsets | None, info: ValidationInfo) -> EndingOffsets | None:
+        if end is not None:
+            check_topics(end, info.data.get("topics", ()))
+            check_order(info.data.get("starting_offsets", FromEarliest()), end)
+        return end
 
     CEL: ClassVar[tuple[Rule, ...]] = TOPICS_OR_PATTERN_CEL + HTTPS_ONLY_CEL

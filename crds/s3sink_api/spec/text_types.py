@@ -242,3 +242,4 @@ FileNamePart = Annotated[
         longest=64,
     ),
 ]
+Region = Annotated[str, matching(r"[a-z0-9-]+", "a region such as eu-central-1", longest=64)]

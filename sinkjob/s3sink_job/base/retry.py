@@ -12,16 +12,20 @@ from s3sink_job.base.errors import TransientError
 
 T = TypeVar("T")
 
+LONGEST_WAIT = 10.0
+"""Seconds, unless the first wait is longer. A request that keeps failing then fails its flush, which has a backoff."""
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
     max: int = 5
     backoff: float = 0.05
-    """Seconds before the first retry; doubled for each further one."""
+    """Seconds before the first retry; doubled for each further one, up to `LONGEST_WAIT`."""
 
     def wait(self, retry: int) -> float:
         """Jittered, so that tasks do not retry all at once."""
-        return self.backoff * float(2**retry) * random.uniform(0.5, 1.5)
+        longest = max(self.backoff, LONGEST_WAIT)
+        return min(longest, self.backoff * 2.0 ** min(retry, 30)) * random.uniform(0.5, 1.5)
 
     def attempts(self) -> Iterator[int]:
         """The numbers of the attempts. Sleeps before each one but the first."""

@@ -20,8 +20,11 @@ def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the uploads, abort nothing.")] = False,
     secrets: SecretsFolder = None,
 ) -> None:
-    """Aborts orphaned uploads: old uploads of the sink's topics that no sink will complete."""
-    from s3sink_job.proof.orphaned_uploads import known_topics, orphaned_uploads
+    """Aborts orphaned uploads: old uploads of the sink's topics that no sink will complete.
+
+    Also deletes staged dead letters that no flush will send.
+    """
+    from s3sink_job.proof.orphaned_uploads import known_topics, orphaned_letters, orphaned_uploads
     from s3sink_job.task.routing import Routing
 
     try:
@@ -41,7 +44,14 @@ def gc(
             if not dry_run:
                 place.abort_upload(upload.key, upload.upload_id)
             count += 1
+        letters = list(orphaned_letters(bucket, opened.folder))
+        for key in letters:
+            typer.echo(f"{'would delete' if dry_run else 'deleting'} {key}")
+            if not dry_run:
+                bucket.delete(key)
     typer.echo(f"{count} orphaned uploads")
+    if letters:
+        typer.echo(f"{len(letters)} staged dead letters")
 
 
 @contextmanager

@@ -14,6 +14,8 @@ def plan_text(doc: dict[str, Any]) -> str:
     lines = [f"{doc['sink']}: {state}"]
     if doc["publishing"]:
         lines.append(f"flush {doc['publishing']} is committed and would be published first")
+    if doc["end"]:
+        lines.append(f"the run ends at spec.source.endingOffsets, {doc['end']}")
     lines += doc["notes"]
     for partition in doc["partitions"]:
         lines += _partition_lines(partition)

@@ -18,6 +18,13 @@ def verify_text(report: VerifyReport) -> str:
         f"gaps        {gap_offsets:,} offsets in {len(report.gaps)} recorded gaps",
         f"skipped     {report.skipped:,} bad records",
     ]
+    if report.left is not None:
+        left = f"{report.left:,} offsets below it are not written yet" if report.left else "reached"
+        lines.append(f"end         endingOffsets: {left}")
+    if counts.dead_lettered:
+        lines.append(f"letters     {counts.dead_lettered:,} bad records as dead letters")
+    if report.sent:
+        lines.append(f"sent        {report.sent:,} bad records to a topic of dead letters, which is not read here")
     if report.unlisted:
         lines.append(f"unlisted    {report.unlisted:,} objects of this sink that no committed flush lists")
     if report.pending:

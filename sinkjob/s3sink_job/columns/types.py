@@ -9,7 +9,7 @@ a table, is text as well.
 Records with a schema of their own have more types. Whole numbers widen from int32 to int64, floats to double, whole
 numbers and floats together to double, decimals to more digits before the point, maps value by value.
 
-A schema travels as a `pa.StructType`. It is text only where it is stored or sent: see `to_text` and `from_text`.
+A schema travels as a `pa.StructType`. It is text only where it is stored or sent: see `known_columns.py`.
 """
 
 from __future__ import annotations
@@ -146,6 +146,18 @@ def writable(kind: pa.DataType) -> pa.DataType:
     return pa.list_(writable(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
+def within(kind: pa.DataType, own: pa.DataType) -> pa.DataType:
+    """The type without the fields that `own` lacks."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(own):
+        fields = {field.name: field.type for field in own}
+        return pa.struct([pa.field(f.name, within(f.type, fields[f.name])) for f in kind if f.name in fields])
+    if pa.types.is_list(kind) and pa.types.is_list(own):
+        return pa.list_(within(kind.value_type, own.value_type))
+    if pa.types.is_map(kind) and pa.types.is_map(own):
+        return pa.map_(TEXT, within(kind.item_type, own.item_type))
+    return kind
+
+
 def stored(kind: pa.DataType) -> pa.DataType:
     """The columns of a supplied schema: text where a field takes any value."""
     return with_leaf_types(kind, lambda leaf: TEXT if leaf.equals(JSON) else leaf)
@@ -200,10 +212,6 @@ def from_doc(doc: Any) -> pa.DataType:
         case str() if doc == ANYTHING or doc in SIMPLE:
             return JSON if doc == ANYTHING else SIMPLE[doc]
     raise ValueError(f"{doc!r} is no type of a column that this release has")
-
-
-def to_text(record: pa.StructType) -> str:
-    return json.dumps(to_doc(record), separators=(",", ":"), ensure_ascii=False)
 
 
 def from_text(text: str) -> pa.StructType:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 
 from s3sink_job.base.errors import FinalError, ProtocolError
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.commit.letter_publisher import LetterPublisher
 from s3sink_job.commit.multipart_publisher import MultipartPublisher
 from s3sink_job.commit.publisher import Publisher
 from s3sink_job.commit.schemas import Schemas
-from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry, SourceLog
+from s3sink_job.flush.manifest import Gap, LastLetter, LetterTopicEntry, Manifest, ObjectEntry, SliceEntry, SourceLog
 from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.transitions import commit, published
 from s3sink_job.task.encoding_documents import encoding_to_doc
@@ -25,11 +26,13 @@ class Committer:
         state: SinkState,
         clock: Callable[[], float] = time.time,
         publisher: Publisher | None = None,
+        letters: LetterPublisher | None = None,
     ) -> None:
         self.ledger = ledger
         self.schemas = Schemas(ledger)
         self.clock = clock
         self.publisher = publisher or MultipartPublisher()
+        self.letters = letters
         self._state: SinkState | None = state
 
     @property
@@ -64,9 +67,13 @@ class Committer:
             # If another driver took over, the key may hold what it wrote again.
             self.ledger.confirm()
             raise
+        if self.letters is not None:
+            lost += self.letters.publish(self.ledger, manifest)
         if self.state.publishing is not None:
             keys = {entry.key for entry in lost}
             self.swap(published(self.state, [n for n, entry in enumerate(manifest.objects) if entry.key in keys]))
+        if self.letters is not None:
+            self.letters.remove_staged(self.ledger, manifest)
         return lost
 
     def manifest(
@@ -78,6 +85,7 @@ class Committer:
         results: list[SliceResult] | None = None,
         gaps: tuple[Gap, ...] = (),
         logs: Mapping[str, SourceLog] | None = None,
+        letter_topic: LetterTopicEntry | None = None,
     ) -> Manifest:
         results = results or []
         return Manifest(
@@ -94,16 +102,24 @@ class Committer:
             gaps=gaps,
             schemas=self.schemas.widened(state, results, {t for t in state.topics if encodings.of(t).decoding.typed}),
             logs=logs or {},
+            last_letter=_last_letter(results),
+            letter_topic=letter_topic,
         )
+
+
+def _last_letter(results: list[SliceResult]) -> LastLetter | None:
+    found = [(r.slice, record) for r in results for record in r.shown if record.became == "DeadLetter"]
+    return next((LastLetter(*s.at, one.offset, one.reason, one.message) for s, one in reversed(found)), None)
 
 
 def _entry(result: SliceResult) -> SliceEntry:
     part = result.slice
     return SliceEntry(
         *(part.topic, part.generation, part.partition, part.start, result.end, part.reason),
-        rows=sum(o.rows for o in result.objects),
+        rows=sum(o.rows for o in result.objects if not o.letters),
         skipped=result.skipped,
-        bytes=sum(o.bytes for o in result.objects),
+        letters=result.letters,
+        bytes=sum(o.bytes for o in result.objects if not o.letters),
         # A slice that stopped early had read further, so its bytes would be a wrong measure.
         read=result.read_bytes if result.failure is None else 0,
         more=part.more or result.end < part.end,

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from s3sink_job.base.errors import FencedError, ProtocolError, TransientError
+from s3sink_job.base.errors import FencedError, FinalError, ProtocolError, TransientError
 from s3sink_job.commit.ownership import check_not_rolled_back, check_owner, check_resource
 from s3sink_job.commit.state_object import StateObject
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
@@ -57,6 +57,14 @@ class Ledger:
                 reason="StateLost",
             )
         return state
+
+    def never_ran(self) -> FinalError:
+        """For commands that need a state."""
+        return FinalError(
+            f"there is no state at {self.state_object.url}: the sink has never run, or it ran with another name, "
+            "namespace, bucket or statePrefix",
+            reason="NoState",
+        )
 
     def load_checked(self, adopt_from: str = "") -> SinkState | None:
         """The stored state, without taking over. Refused if it is another sink's, or older than its manifests."""

@@ -13,12 +13,13 @@ from s3sink_job.base.errors import S3SinkError
 from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.lost_objects import LostObject, Remainder, RepairPlan, plan_repair
 from s3sink_job.flush.kafka_metadata import TopicPartition
-from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, manifest_name
+from s3sink_job.flush.manifest import Manifest, ObjectEntry, Slice, SliceEntry, manifest_name
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.problem import Problem
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.topics import Topics
 from s3sink_job.report import logs
+from s3sink_job.task.bad_records import LeftOut
 from s3sink_job.task.committable import CommitCheck, abort_uploads
 from s3sink_job.task.flush_job import FlushJob
 from s3sink_job.task.routing import encodings_of
@@ -79,6 +80,7 @@ class Repairs:
         # It moves no offsets, so it has no slices.
         again = replace(
             committer.manifest(state, encodings_of(manifest), number=number, logs=plan.source_logs),
+            letter_topic=manifest.letter_topic,
             objects=tuple(entry for index in indexes for entry in written.get(index, ())),
             gaps=tuple(gap for one in complete for gap in one.gaps),
             replaces=tuple(one.lost.entry.key for one in complete),
@@ -104,9 +106,18 @@ class Repairs:
         schemas = committer.schemas.known(state, {part.topic for part in slices})
         encodings = encodings_of(manifest)
         task = self.flush_job.task(tuple(slices), name, encodings, schemas, conditional=ledger.conditional)
-        buckets = {one.lost.entry.topic: one.lost.entry.bucket for one in plan.remainders}
-        results = self.flush_job.rewrite(task, slices, buckets, state, connection)
+        entries = [one.lost.entry for one in plan.remainders]
+        buckets = {entry.topic: entry.bucket for entry in entries if not entry.letters}
+        letters = next((entry.letters for entry in entries if entry.letters), "")
+        committed = self._committed_slices(committer, manifest)
+        left_out = {part: _left_out(committed, part) for part in slices}
+        results = self.flush_job.rewrite(task, slices, left_out, letters, buckets, state, connection)
         return CommitCheck(state, plan.source_logs, admin, ledger.bucket).of_unchanged_logs(results)
+
+    def _committed_slices(self, committer: Committer, manifest: Manifest) -> list[SliceEntry]:
+        """Of the flush, or of the flushes that it wrote objects of again."""
+        earlier = [committer.ledger.manifest(name) for name in manifest.mends]
+        return [*manifest.slices, *(part for one in earlier for part in self._committed_slices(committer, one))]
 
     def _is_complete(
         self, remainder: Remainder, results: list[SliceResult], written: Mapping[int, list[ObjectEntry]], admin: Admin
@@ -149,9 +160,21 @@ def _slices(manifest: Manifest, remainders: Iterable[Remainder]) -> dict[Slice, 
     slices = {}
     for (topic, generation, partition, _), own in grouped.items():
         start, stop = min(one.start for one in own), max(one.stop for one in own)
-        rewrites = [Rewrite(one.lost.entry.key, one.lost.entry.group, one.start, one.stop - 1) for one in own]
-        slices[Slice(topic, generation, partition, start, stop, "Repair")] = tuple(rewrites)
+        slices[Slice(topic, generation, partition, start, stop, "Repair")] = tuple(_rewrite(one) for one in own)
     return slices
+
+
+def _rewrite(one: Remainder) -> Rewrite:
+    entry = one.lost.entry
+    return Rewrite(entry.key, entry.group, one.start, one.stop - 1, letters=bool(entry.letters))
+
+
+def _left_out(committed: Iterable[SliceEntry], part: Slice) -> LeftOut:
+    """What became of the bad records of the range when it was committed."""
+    place = (part.topic, part.generation, part.partition)
+    own = [entry for entry in committed if (entry.topic, entry.generation, entry.partition) == place]
+    skipped = frozenset(offset for entry in own for offset in entry.skipped)
+    return LeftOut(skipped, frozenset(offset for entry in own for offset in entry.letters))
 
 
 def _contains(part: Slice, remainder: Remainder) -> bool:
@@ -171,11 +194,12 @@ def _by_lost_object(results: Iterable[SliceResult], remainders: Iterable[Remaind
 
 
 def _replaces(new: ObjectEntry, old: ObjectEntry) -> bool:
-    same = (new.topic, new.generation, new.partition, new.group) == (
+    same = (new.topic, new.generation, new.partition, new.group, new.letters) == (
         old.topic,
         old.generation,
         old.partition,
         old.group,
+        old.letters,
     )
     return same and old.first <= new.first and new.last <= old.last
 

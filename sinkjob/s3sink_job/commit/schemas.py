@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
-import pyarrow as pa
-
-from s3sink_job.columns.evolution import widened as typed_widened
-from s3sink_job.columns.types import EMPTY, bounded, from_text, merge, to_text
+from s3sink_job.columns.evolution import evolved
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, known_from_text, known_to_text
+from s3sink_job.columns.types import bounded, merge
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.state import SinkState
 from s3sink_job.task.slice_result import SliceResult
 
-Widening: TypeAlias = Callable[[pa.StructType, pa.StructType], pa.StructType]
+Widening: TypeAlias = Callable[[KnownColumns, KnownColumns], KnownColumns]
 
 
 class Schemas:
@@ -21,9 +20,9 @@ class Schemas:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._by_name: dict[str, pa.StructType] = {}
+        self._by_name: dict[str, KnownColumns] = {}
 
-    def known(self, state: SinkState, topics: Iterable[str]) -> dict[str, pa.StructType]:
+    def known(self, state: SinkState, topics: Iterable[str]) -> dict[str, KnownColumns]:
         found = {topic: self._schema(state.topics[topic].schema) for topic in topics}
         return {topic: schema for topic, schema in found.items() if schema is not None}
 
@@ -32,38 +31,34 @@ class Schemas:
 
         `typed` are the topics whose records bring their types along.
         """
-        found: dict[str, list[pa.StructType]] = {}
+        found: dict[str, list[KnownColumns]] = {}
         for result in results:
             if result.schema is not None:
                 found.setdefault(result.slice.topic, []).append(result.schema)
         names = {}
         for topic, schemas in found.items():
             known = self._schema(state.topics[topic].schema)
-            widened = _widened(known, schemas, typed_widened if topic in typed else _inferred_widened)
+            widened = _widened(known, schemas, evolved if topic in typed else _inferred_widened)
             if widened is not None:
-                names[topic] = self._ledger.put_schema(to_text(widened), typed=topic in typed)
+                names[topic] = self._ledger.put_schema(known_to_text(widened), typed=topic in typed)
                 self._by_name[names[topic]] = widened
         return names
 
-    def _schema(self, name: str) -> pa.StructType | None:
+    def _schema(self, name: str) -> KnownColumns | None:
         if name and name not in self._by_name:
-            self._by_name[name] = from_text(self._ledger.schema(name))
+            self._by_name[name] = known_from_text(self._ledger.schema(name))
         return self._by_name.get(name)
 
 
-def _inferred_widened(known: pa.StructType, new: pa.StructType) -> pa.StructType:
-    return bounded(merge(known, new))
+def _inferred_widened(known: KnownColumns, new: KnownColumns) -> KnownColumns:
+    return KnownColumns(bounded(merge(known.record, new.record)))
 
 
-def _widened(
-    known: pa.StructType | None,
-    schemas: list[pa.StructType],
-    widen: Callable[[pa.StructType, pa.StructType], pa.StructType],
-) -> pa.StructType | None:
+def _widened(known: KnownColumns | None, schemas: list[KnownColumns], widen: Widening) -> KnownColumns | None:
     """All of them in one; None if that is what was known."""
-    if known is not None and all(schema.equals(known) for schema in schemas):
+    if known is not None and all(schema == known for schema in schemas):
         return None
-    widened = EMPTY if known is None else known
+    widened = NO_COLUMNS if known is None else known
     for schema in schemas:
         widened = widen(widened, schema)
-    return None if known is not None and widened.equals(known) else widened
+    return None if widened == known else widened

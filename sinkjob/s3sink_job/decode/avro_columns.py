@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from s3sink_job.columns.types import Column
-from s3sink_job.decode.avro_cursor import Cursor, Ints, Mask, Records
+from s3sink_job.decode.avro_cursor import Cursor
 from s3sink_job.decode.avro_schema import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Recursive, Union
 from s3sink_job.decode.avro_types import plain_type
+from s3sink_job.decode.record_bytes import Ints, Mask, Records
 
 LONG_LIST, FEW = 64, 32
 """After so many items of a list, records are read alone if there are only a few with more items."""

@@ -6,63 +6,19 @@ at the end it is known by its position, and what was read for it is thrown away.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from s3sink_job.columns.types import Column
+from s3sink_job.decode.record_bytes import PADDING, Bytes, Ints, Mask, Records
 from s3sink_job.decode.utf8 import utf8
+from s3sink_job.decode.varints import varints
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-PADDING = 64
-"""Bytes behind the last record that may be read, and are thrown away."""
 SLACK = PADDING - 16
 """How far positions may be behind the last byte: a number of eight or ten bytes can still be read there."""
-LONGEST_NUMBER = 10
-"""Bytes of a number of 64 bits."""
 SHORT = np.array([byte >> 1 ^ -(byte & 1) for byte in range(0x80)])
 """The numbers of one byte."""
-U = np.uint64
-LAST_BYTES = U(0x8080808080808080)
-SEVEN_BITS = U(0x7F7F7F7F7F7F7F7F)
-STEPS = (
-    (U(0x7F007F007F007F00), U(0x007F007F007F007F), U(1)),
-    (U(0x3FFF00003FFF0000), U(0x00003FFF00003FFF), U(2)),
-    (U(0x0FFFFFFF00000000), U(0x000000000FFFFFFF), U(4)),
-)
-"""Each step moves groups of 7, 14 and 28 bits together."""
-
-
-class Records:
-    """The bytes of a batch, with room to read a little beyond them. `refused` collects the rows that cannot be read."""
-
-    def __init__(self, column: Column) -> None:
-        """A column of `binary`; what null rows hold does not matter."""
-        offsets, data = column.buffers()[1:]
-        count = len(column)
-        self.bounds: Ints = np.frombuffer(offsets, np.int32, count + 1, 4 * column.offset).astype(np.int64)
-        # Only what these rows hold: a slice of a large batch must not copy all of it.
-        start, end = (int(self.bounds[0]), int(self.bounds[-1])) if count else (0, 0)
-        self.bounds -= start
-        self.size = end - start
-        self.data: Bytes = np.zeros(self.size + PADDING, np.uint8)
-        if self.size:
-            self.data[: self.size] = np.frombuffer(data, np.uint8, self.size, start)
-        self.refused: Mask = np.zeros(count, np.bool_)
-        self._unaligned: dict[str, np.ndarray] = {}
-
-    def unaligned(self, dtype: str) -> np.ndarray:
-        """The bytes as numbers that begin at every byte."""
-        if dtype not in self._unaligned:
-            kind = np.dtype(dtype)
-            shape = (self.size + PADDING - kind.itemsize + 1,)
-            self._unaligned[dtype] = np.ndarray(shape, kind, self.data.data, strides=(1,))
-        return self._unaligned[dtype]
 
 
 class Cursor:
@@ -124,36 +80,16 @@ class Cursor:
         """Numbers of which some have more than one byte."""
         chosen = np.flatnonzero(first >= 0x80)
         at, most = (self.at, True) if 2 * len(chosen) > len(self) else (self.at[chosen], False)
-        word = self.records.unaligned("<u8")[at]
-        ends = ~word & LAST_BYTES
-        below = (ends & (~ends + U(1))) - U(1)
-        length = (np.bitwise_count(below).astype(np.int64) + 1) >> 3
-        word &= below & SEVEN_BITS
-        for upper, lower, shift in STEPS:
-            word = (word & upper) >> shift | word & lower
-        longer = np.flatnonzero(ends == 0)
-        if len(longer):
-            rows = longer if most else chosen[longer]
-            word[longer], length[longer] = self._very_long_numbers(rows, present)
+        word, length, wrong = varints(self.records.data, self.records.unaligned("<u8"), at)
+        if len(wrong):
+            too_long = np.zeros(len(self), np.bool_)
+            too_long[wrong if most else chosen[wrong]] = True
+            self.refuse(too_long, present)
         if not most:
             word, length = _placed(word, chosen, first), _placed(length, chosen, np.ones(len(self), np.int64))
         self.skip(length, present)
         value = word.view(np.int64)
         return (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
-
-    def _very_long_numbers(self, chosen: Ints, present: Mask | None) -> tuple[npt.NDArray[np.uint64], Ints]:
-        """Numbers of more than eight bytes."""
-        at, going = self.at[chosen], np.ones(len(chosen), np.bool_)
-        word, length = np.zeros(len(chosen), np.uint64), np.zeros(len(chosen), np.int64)
-        for byte in range(LONGEST_NUMBER):
-            found = self.records.data[at + byte].astype(np.uint64)
-            word |= np.where(going, (found & U(0x7F)) << U(7 * byte), U(0))
-            length += going
-            going &= found >= 0x80
-        too_long = np.zeros(len(self), np.bool_)
-        too_long[chosen[going | ((length == LONGEST_NUMBER) & (found > 1))]] = True
-        self.refuse(too_long, present)
-        return word, length
 
     def int32(self, present: Mask | None) -> npt.NDArray[np.int32]:
         value = self.number(present)
@@ -202,18 +138,8 @@ class Cursor:
         return self._cut(begin, self.at, None if present is None else ~present)
 
     def _cut(self, begin: Ints, end: Ints, null: Mask | None) -> Column:
-        """The bytes of each record from `begin` to `end`, as far as the record has them.
-
-        It is one array over the whole batch, with a value at every second place and the bytes between them at the
-        others.
-        """
-        bounds = np.empty(2 * len(self) + 1, np.int32)
-        bounds[0:-1:2] = np.minimum(begin, self.end)
-        bounds[1::2] = np.minimum(end, self.end)
-        bounds[-1] = bounds[-2] if len(self) else 0
-        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(self.records.data)]
-        every = pa.Array.from_buffers(pa.binary(), 2 * len(self), buffers)
-        return every.take(_evens(len(self)) if null is None else pa.array(2 * np.arange(len(self)), mask=null))
+        """The bytes of each record from `begin` to `end`, as far as the record has them."""
+        return self.records.cut(np.minimum(begin, self.end), np.minimum(end, self.end), null)
 
     def text(self, present: Mask | None) -> Column:
         found, faults = utf8(self.binary(present))
@@ -237,8 +163,3 @@ def _placed(some: np.ndarray, places: Ints, others: np.ndarray) -> np.ndarray:
     found = others.astype(some.dtype)
     found[places] = some
     return found
-
-
-@lru_cache(maxsize=4)
-def _evens(count: int) -> Column:
-    return pa.array(np.arange(0, 2 * count, 2))

@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.avro_columns import read_columns, reader_of
-from s3sink_job.decode.avro_cursor import Ints, Mask, Records
 from s3sink_job.decode.avro_logical import logical_columns
 from s3sink_job.decode.avro_rows import INVALID, NotAvro, read_row
 from s3sink_job.decode.avro_schema import AvroType, parse_schema
+from s3sink_job.decode.avro_sources import sources_of
 from s3sink_job.decode.avro_types import column_type, plain_type
 from s3sink_job.decode.bad_records import NO_FAULTS, Fault, Faults
+from s3sink_job.decode.record_bytes import Mask, Records
+from s3sink_job.decode.row_groups import with_rows
 from s3sink_job.decode.text_cache import TextCache
 from s3sink_job.decode.writer_schemas import WriterSchema, size_of
 
@@ -31,6 +33,7 @@ class AvroDecoder:
         self.root = self._schema.root
         self._reader = reader_of(self.root)
         self.type: pa.DataType = column_type(self.root)
+        self.sources = sources_of(self.root)
 
     @property
     def reads_columns(self) -> bool:
@@ -59,7 +62,8 @@ def completed(
     """The values as columns of logical types, with the rows that have to be read alone. Rows at fault are null."""
     faults: dict[int, Fault] = {}
     if alone.any():
-        values = _with_rows(values, np.flatnonzero(alone), read, faults)
+        rows = np.flatnonzero(alone)
+        values = with_rows(values, rows, [_read_alone(row, read, faults) for row in rows.tolist()])
     if not kind.equals(values.type):
         values, beyond = logical_columns(values, root)
         if beyond.any():
@@ -67,17 +71,12 @@ def completed(
     return values, faults or NO_FAULTS
 
 
-def _with_rows(values: Column, rows: Ints, read: Callable[[int], Any], faults: dict[int, Fault]) -> Column:
-    found: list[Any] = []
-    for row in rows.tolist():
-        try:
-            found.append(read(row))
-        except NotAvro as error:
-            found.append(None)
-            faults[row] = error.fault
-    places = np.arange(len(values))
-    places[rows] = len(values) + np.arange(len(rows))
-    return pa.concat_arrays([values, pa.array(found, values.type)]).take(pa.array(places))
+def _read_alone(row: int, read: Callable[[int], Any], faults: dict[int, Fault]) -> Any:
+    try:
+        return read(row)
+    except NotAvro as error:
+        faults[row] = error.fault
+        return None
 
 
 _DECODERS = TextCache(AvroDecoder, size_of, KEPT_TEXT)

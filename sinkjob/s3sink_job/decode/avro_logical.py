@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from s3sink_job.columns.decimals import decimals_of
 from s3sink_job.columns.types import Column
-from s3sink_job.decode.avro_cursor import Ints, Mask
 from s3sink_job.decode.avro_schema import Array, AvroType, Decimal, Fixed, Logical, Map, Primitive, Record, Union
 from s3sink_job.decode.avro_types import MOST_DIGITS, column_type, logical_type, plain_type
+from s3sink_job.decode.record_bytes import Ints, Mask
 
 A_DAY = {"time-millis": 86_400_000, "time-micros": 86_400_000_000}
 Owners: TypeAlias = Callable[[Ints], Ints]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.columns.sources import SourceField, SourceRecord, default_text, short
+from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 LOGICAL = {
@@ -35,10 +36,6 @@ MAX_PRECISION = 1_000
 """Digits of a decimal. With more it is read as plain bytes."""
 MAX_SIZE = 2**31 - 1
 """Bytes of a `fixed`."""
-
-
-class InvalidSchema(ValueError):
-    """A text that is no Avro schema."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,8 @@ class Field:
 class Record:
     name: str
     fields: tuple[Field, ...]
+    source: SourceRecord = field(default=SourceRecord({}), compare=False)
+    """Docs, aliases and defaults. They change nothing in how records are read."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def parse_schema(schema: WriterSchema) -> ParsedSchema:
     """Raises `InvalidSchema`."""
     named: dict[str, Any] = {}
     try:
-        for text in schema.references:
+        for text in dict.fromkeys(reference.text for reference in schema.references):
             fastavro.parse_schema(_document(text), named)
         parsed = fastavro.parse_schema(_document(schema.text), named)
     except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -203,12 +202,40 @@ class _Resolver:
                 self.recursive[name] = Record(name, ())  # so that it is resolved once
                 self.recursive[name] = Record(name, self._fields(schema["fields"], (name,)))
             return Recursive(name)
-        return Record(name, self._fields(schema["fields"], (*inside, name)))
+        fields = self._fields(schema["fields"], (*inside, name))
+        return Record(name, fields, source_record(schema, fields))
 
     def _fields(self, fields: Iterable[Any], inside: tuple[str, ...]) -> tuple[Field, ...]:
         found = tuple(Field(field["name"], self.resolve(field["type"], inside)) for field in fields)
         _refuse_repeated("field", [field.name for field in found])
         return found
+
+
+def source_record(schema: Mapping[str, Any], fields: Iterable[Field]) -> SourceRecord:
+    """`fields` are those of the schema, resolved."""
+    found = {}
+    for resolved, doc in zip(fields, schema["fields"], strict=True):
+        kind = resolved.type
+        nullable = kind == NULL or (isinstance(kind, Union) and NULL in kind.branches)
+        default = default_text(doc["default"]) if "default" in doc and _means_the_same(kind) else ""
+        required = not nullable and "default" not in doc
+        found[resolved.name] = SourceField(required, nullable, short(doc.get("doc")), _aliases(doc), default)
+    return SourceRecord(found, short(schema.get("doc")), _aliases(schema))
+
+
+def _aliases(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    given = schema.get("aliases")
+    return tuple(alias for alias in given if isinstance(alias, str)) if isinstance(given, list) else ()
+
+
+def _means_the_same(kind: AvroType) -> bool:
+    """Whether a default of the type is also one of its column. A UUID in bytes, for example, is text there."""
+    match kind:
+        case Union(branches):
+            return len(kind.values) == 1 and _means_the_same(branches[0])
+        case Fixed(_, _, logical):
+            return not logical
+    return True
 
 
 def _symbols(schema: Mapping[str, Any]) -> tuple[str, ...]:

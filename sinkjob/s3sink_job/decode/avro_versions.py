@@ -6,6 +6,7 @@ small ones, and a small one costs almost as much as a large one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,11 +14,12 @@ import pyarrow as pa
 
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.avro_columns import Reader, cursor_over, reader_of, unreadable
-from s3sink_job.decode.avro_cursor import Ints, Mask, Records
 from s3sink_job.decode.avro_decoder import AvroDecoder, completed
 from s3sink_job.decode.avro_schema import Field, Record
 from s3sink_job.decode.avro_types import column_type, plain_type
 from s3sink_job.decode.bad_records import Faults
+from s3sink_job.decode.record_bytes import Ints, Mask, Records
+from s3sink_job.decode.schema_language import DecoderGroup
 
 MOST_VERSIONS, MOST_FAMILIES = 64, 8
 """Bounds of what a slice remembers. Schemas beyond them are decoded alone."""
@@ -134,10 +136,9 @@ class VersionFamilies:
     def __init__(self) -> None:
         self._families: list[AvroVersions] = []
 
-    def together(self, decoders: list[AvroDecoder]) -> list[tuple[AvroVersions | None, list[int]]]:
-        """The places of the decoders in groups. A group without versions is one decoder."""
+    def together(self, decoders: Sequence[AvroDecoder]) -> list[DecoderGroup]:
         if len(decoders) == 1:
-            return [(None, [0])]
+            return [DecoderGroup(None, [0])]
         found: dict[AvroVersions, list[int]] = {}
         alone = []
         for place, decoder in enumerate(decoders):
@@ -146,9 +147,8 @@ class VersionFamilies:
                 alone.append(place)
             else:
                 found.setdefault(family, []).append(place)
-        groups: list[tuple[AvroVersions | None, list[int]]] = [(None, [place]) for place in alone]
-        groups += [(family if len(places) > 1 else None, places) for family, places in found.items()]
-        return groups
+        groups = [DecoderGroup(None, [place]) for place in alone]
+        return groups + [DecoderGroup(family if len(places) > 1 else None, places) for family, places in found.items()]
 
     def _family(self, decoder: AvroDecoder) -> AvroVersions | None:
         for family in self._families:

@@ -24,6 +24,8 @@ class Stage(StrEnum):
     LAYOUT = "Layout"
     FORMAT = "Format"
     STORE = "Store"
+    UNKNOWN = "Unknown"
+    """Of records of lost objects that are written again."""
 
 
 class Fault(NamedTuple):

@@ -15,11 +15,11 @@ from s3sink_job.decode.input_format import WithoutFields
 class BytesInput(WithoutFields):
     _name = "Bytes"
 
-    def plain(self, column: Column) -> tuple[Column, Faults]:
-        return column.cast(pa.binary()), NO_FAULTS
+    def plain(self, batch: pa.RecordBatch) -> tuple[Column, Faults]:
+        return batch.column(self.part).cast(pa.binary()), NO_FAULTS
 
-    def json(self, column: Column) -> tuple[Column, Faults]:
-        return concat('"', base64(column), '"'), NO_FAULTS
+    def json(self, batch: pa.RecordBatch) -> tuple[Column, Faults]:
+        return concat('"', base64(batch.column(self.part)), '"'), NO_FAULTS
 
-    def whole(self, column: Column) -> FieldValues:
-        return field_values(base64(column), NO_FAULTS)
+    def whole(self, batch: pa.RecordBatch) -> FieldValues:
+        return field_values(base64(batch.column(self.part)), NO_FAULTS)

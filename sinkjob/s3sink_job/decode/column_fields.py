@@ -1,7 +1,8 @@
 """Single fields from columns that are decoded already, where a column holds them exactly as they were written.
 
-A column of text may have been widened, and then holds numbers and objects as well. These start with characters that no
-other value starts with, apart from strings. So any other text was a string, `true` or `false`.
+A column of text may have been widened, and then holds numbers and objects as well. A column of any JSON also has
+strings with their quotes. All of these start with characters that no other value starts with, apart from strings. So
+any other text was a string, `true` or `false`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from s3sink_job.columns.types import BOOL, INT, TEXT, Column, Path
 from s3sink_job.decode.bad_records import NO_FAULTS
 from s3sink_job.decode.field_values import FieldValues, without_empty
 
-NESTED_OR_NUMBER = r"^[{\[0-9-]"
-NESTED_OR_ROUNDED = r"^(?:[{\[]|-?[0-9]+[.eE]|-?[0-9]{16})"
+NESTED_OR_NUMBER = r"^[\"{\[0-9-]"
+NESTED_OR_ROUNDED = r"^(?:[\"{\[]|-?[0-9]+[.eE]|-?[0-9]{16})"
 """Where only the value of a number counts: its text in a column may have fewer digits than the record."""
 
 

@@ -7,29 +7,17 @@ the plain type that is written: a column never depends on names that only some c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from s3sink_job.columns.sources import short
 from s3sink_job.decode.json_inference import NotARow, json_value
+from s3sink_job.decode.payload_schema import PLAIN, PayloadSchema
 
 DIGITS = 38
 """Of a decimal whose schema does not say how many it has: as many as Arrow, Parquet and Avro readers take."""
 MAX_DEPTH = 64
-VALUE = "value"
-"""The column of a record that is not a struct."""
-PLAIN: Mapping[str, pa.DataType] = {
-    "int8": pa.int32(),
-    "int16": pa.int32(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-}
 DATA = "org.apache.kafka.connect.data."
 DECIMAL = f"{DATA}Decimal"
 LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
@@ -43,39 +31,7 @@ class BadSchema(ValueError):
     """A document that is not a schema of Connect, with the path to the place in it."""
 
 
-@dataclass(frozen=True)
-class ConnectSchema:
-    type: str
-    """As Connect names it."""
-    kind: pa.DataType
-    """Of its column."""
-    optional: bool = False
-    default: Any = None
-    """As JSON. It stands for a value that is missing though it is not optional."""
-    fields: tuple[tuple[str, ConnectSchema], ...] = ()
-    """Of a struct."""
-    keys: ConnectSchema | None = None
-    items: ConnectSchema | None = None
-    """The items of an array, or the values of a map."""
-    scale: int = 0
-    """Of a decimal, as the schema has it: the column's is never negative."""
-
-    @property
-    def record(self) -> pa.StructType:
-        """The columns of records with this schema."""
-        return self.kind if self.type == "struct" else pa.struct([pa.field(VALUE, self.kind)])
-
-    @property
-    def parts(self) -> tuple[ConnectSchema, ...]:
-        """The schemas directly below this one."""
-        return (*(schema for _, schema in self.fields), *(s for s in (self.keys, self.items) if s is not None))
-
-    def holds(self, kind: str) -> bool:
-        """Whether it is or contains this type of Connect."""
-        return self.type == kind or any(part.holds(kind) for part in self.parts)
-
-
-def connect_schema(text: str) -> ConnectSchema:
+def connect_schema(text: str) -> PayloadSchema:
     """The schema that a JSON text describes. Raises `BadSchema`."""
     try:
         return _schema(json_value(text), "$", 0)
@@ -83,7 +39,7 @@ def connect_schema(text: str) -> ConnectSchema:
         raise BadSchema(error.fault.message) from None
 
 
-def _schema(doc: Any, where: str, depth: int) -> ConnectSchema:
+def _schema(doc: Any, where: str, depth: int) -> PayloadSchema:
     if depth > MAX_DEPTH:
         raise BadSchema(f"{where} is nested more than {MAX_DEPTH} levels deep")
     kind = doc.get("type") if isinstance(doc, dict) else None
@@ -94,29 +50,29 @@ def _schema(doc: Any, where: str, depth: int) -> ConnectSchema:
         case "struct":
             fields = _fields(doc.get("fields"), where, depth)
             of = pa.struct([pa.field(name, inner.kind) for name, inner in fields])
-            return ConnectSchema(kind, of, optional, default, fields=fields)
+            return PayloadSchema(kind, of, optional, default, fields=fields, name=short(doc.get("name")))
         case "array":
             items = _schema(doc.get("items"), f"{where}.items", depth + 1)
-            return ConnectSchema(kind, pa.list_(items.kind), optional, default, items=items)
+            return PayloadSchema(kind, pa.list_(items.kind), optional, default, items=items)
         case "map":
             keys = _schema(doc.get("keys"), f"{where}.keys", depth + 1)
             items = _schema(doc.get("values"), f"{where}.values", depth + 1)
-            return ConnectSchema(kind, pa.map_(keys.kind, items.kind), optional, default, keys=keys, items=items)
+            return PayloadSchema(kind, pa.map_(keys.kind, items.kind), optional, default, keys=keys, items=items)
     if kind not in PLAIN:
         raise BadSchema(f"{where} has the unknown type {kind!r}")
     name = doc.get("name")
     if (kind, name) == ("bytes", DECIMAL):
-        scale, digits = _scale_and_digits(doc.get("parameters"), where)
+        scale, digits = scale_and_digits(doc.get("parameters"), where)
         # Parquet has no negative scale: such a decimal is a whole number.
-        return ConnectSchema(kind, pa.decimal128(digits, max(0, scale)), optional, default, scale=scale)
+        return PayloadSchema(kind, pa.decimal128(digits, max(0, scale)), optional, default, scale=scale)
     logical = LOGICAL.get((kind, name)) if isinstance(name, str) else None
-    return ConnectSchema(kind, logical or PLAIN[kind], optional, default)
+    return PayloadSchema(kind, logical or PLAIN[kind], optional, default)
 
 
-def _fields(docs: Any, where: str, depth: int) -> tuple[tuple[str, ConnectSchema], ...]:
+def _fields(docs: Any, where: str, depth: int) -> tuple[tuple[str, PayloadSchema], ...]:
     if not isinstance(docs, list):
         raise BadSchema(f"{where} is a struct without fields")
-    fields: dict[str, ConnectSchema] = {}
+    fields: dict[str, PayloadSchema] = {}
     for number, doc in enumerate(docs):
         name = doc.get("field") if isinstance(doc, dict) else None
         if not isinstance(name, str):
@@ -127,7 +83,7 @@ def _fields(docs: Any, where: str, depth: int) -> tuple[tuple[str, ConnectSchema
     return tuple(fields.items())
 
 
-def _scale_and_digits(parameters: Any, where: str) -> tuple[int, int]:
+def scale_and_digits(parameters: Any, where: str) -> tuple[int, int]:
     given = parameters if isinstance(parameters, dict) else {}
     try:
         scale, digits = int(given["scale"]), int(given.get("connect.decimal.precision", DIGITS))

@@ -13,9 +13,9 @@ from s3sink_job.columns.duckdb_functions import without_rows
 from s3sink_job.columns.text import concat
 from s3sink_job.columns.types import Column, writable
 from s3sink_job.decode.bad_records import Fault
-from s3sink_job.decode.connect_schema import VALUE
 from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.decode.json_validation import json_text
+from s3sink_job.decode.payload_schema import VALUE
 from s3sink_job.decode.row_groups import RowGroup
 
 Take = Callable[[pa.StructType], Fault | None]

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
+from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.columns.types import Column, Path
 from s3sink_job.decode.bad_records import BadRecords, Stage
 from s3sink_job.decode.column_fields import column_fields
 from s3sink_job.decode.field_values import FieldValues
-from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.input_format import InputFormat, InputSettings
 from s3sink_job.decode.input_formats import INPUTS
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
-from s3sink_job.decode.settings import Decoding
+from s3sink_job.decode.schema_languages import kind_of
+from s3sink_job.decode.settings import Decoding, PartDecoding
+from s3sink_job.decode.typed_input import TypedInput
 
 
 class Decoder:
     """The input formats of one slice. What it learns from one batch it uses for the next."""
 
-    def __init__(
-        self, decoding: Decoding, known: pa.StructType | None = None, access: SchemaAccess = NO_ACCESS
-    ) -> None:
-        self.key: InputFormat = INPUTS[decoding.key]("key", schemas=access.lookup(decoding.key_schemas))
-        self.value: InputFormat = INPUTS[decoding.value](
-            "value", known=known, supplied=decoding.supplied, schemas=access.lookup(decoding.value_schemas)
+    def __init__(self, decoding: Decoding, known: KnownColumns | None = None, access: SchemaAccess = NO_ACCESS) -> None:
+        key, value = (_settings(part, access) for part in decoding.parts)
+        self.key = INPUTS[decoding.key](key)
+        self.value = INPUTS[decoding.value](
+            replace(value, known=known, supplied=decoding.supplied, evolution=decoding.evolution)
         )
+
+    @property
+    def typed_value(self) -> TypedInput:
+        if not isinstance(self.value, TypedInput):
+            raise TypeError("the values have no schemas of their own")
+        return self.value
 
     def decode(self, batch: pa.RecordBatch) -> DecodedBatch:
         return DecodedBatch(batch, self)
+
+
+def _settings(part: PartDecoding, access: SchemaAccess) -> InputSettings:
+    schemas = part.schemas
+    lookup = access.lookup(schemas, kind_of(part.format))
+    return InputSettings(part.part, schemas=lookup, registry=schemas.registry_kind, options=schemas.options)
 
 
 class DecodedBatch:
@@ -45,22 +60,26 @@ class DecodedBatch:
 
     def plain(self, part: str) -> Column:
         """Key or value in one column."""
-        column, faults = self.input(part).plain(self.batch.column(part))
+        column, faults = self.input(part).plain(self.batch)
         self.bad.add(Stage.DECODE, faults)
         return column
 
     def json(self, part: str) -> Column:
         """Key or value as JSON text."""
-        column, faults = self.input(part).json(self.batch.column(part))
+        column, faults = self.input(part).json(self.batch)
         self.bad.add(Stage.DECODE, faults)
         return column
 
     def rows(self) -> pa.RecordBatch:
         """The fields of the values as columns."""
         if self._rows is None:
-            self._rows, faults = self._decoder.value.rows(self.batch.column("value"))
+            self._rows, faults = self._decoder.value.rows(self.batch)
             self.bad.add(Stage.DECODE, faults)
         return self._rows
+
+    def schema_numbers(self) -> Column:
+        """For each value the number of the schema that it was written with. Only for typed values."""
+        return self._decoder.typed_value.schema_numbers(self.batch)
 
     def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:
         """Single fields as text, from columns that are decoded already where these hold them exactly."""
@@ -69,5 +88,5 @@ class DecodedBatch:
         if left := {path: exact for path, exact in paths.items() if path not in found}:
             # Columns refuse a record that has a field twice: there is no need to search for it again.
             unique = rows is not None
-            found |= self.input(part).fields(self.batch.column(part), left, unique_names=unique)
+            found |= self.input(part).fields(self.batch, left, unique_names=unique)
         return found

@@ -1,21 +1,46 @@
-"""What an input format offers. All functions take and give whole Arrow columns; no record is touched one by one."""
+"""What an input format offers. All functions take batches and give columns; no record is touched one by one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
+from s3sink_api.spec import SchemaEvolution
+from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.columns.types import Column, Path
 from s3sink_job.decode.bad_records import Faults, faults_at
 from s3sink_job.decode.field_values import FieldValues, field_name
+from s3sink_job.decode.settings import NO_OPTIONS, JsonSchemaOptions, RegistryKind
 from s3sink_job.decode.writer_schemas import SchemaLookup
+
+ANY_CHANGE = SchemaEvolution(mode="None")
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """What an input format is opened with."""
+
+    part: str
+    """`key` or `value`: the column of the batch that it reads."""
+    known: KnownColumns | None = None
+    """The columns found so far."""
+    supplied: pa.StructType | None = None
+    """The columns that the spec asks for."""
+    schemas: SchemaLookup | None = None
+    """For formats whose records have a schema of their own."""
+    registry: RegistryKind = "Confluent"
+    """Whose serializers wrote the records, unless there is an inline schema."""
+    options: JsonSchemaOptions = NO_OPTIONS
+    evolution: SchemaEvolution = ANY_CHANGE
+    """Which changes of schemas are taken, and whether each schema has objects of its own."""
 
 
 class InputFormat(Protocol):
-    """The keys, or the values, of one slice. Results have as many rows as the column; null stays null.
+    """The keys, or the values, of one slice. Results have as many rows as the batch; null stays null.
 
     A row at fault holds nothing of use.
     """
@@ -25,19 +50,21 @@ class InputFormat(Protocol):
     one_line: bool
     """Whether `plain` never holds a line break."""
 
-    def plain(self, column: Column) -> tuple[Column, Faults]:
+    def plain(self, batch: pa.RecordBatch) -> tuple[Column, Faults]:
         """The value in one column: text, or bytes as they are."""
         ...
 
-    def json(self, column: Column) -> tuple[Column, Faults]:
+    def json(self, batch: pa.RecordBatch) -> tuple[Column, Faults]:
         """The value as JSON text on one line."""
         ...
 
-    def rows(self, column: Column) -> tuple[pa.RecordBatch, Faults]:
+    def rows(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Faults]:
         """The fields of the value as typed columns."""
         ...
 
-    def fields(self, column: Column, paths: Mapping[Path, bool], *, unique_names: bool) -> dict[Path, FieldValues]:
+    def fields(
+        self, batch: pa.RecordBatch, paths: Mapping[Path, bool], *, unique_names: bool
+    ) -> dict[Path, FieldValues]:
         """Single fields as text; the path `()` is the whole value. True means: numbers exactly as they are written.
 
         `unique_names` means that records with a field twice are refused elsewhere.
@@ -50,7 +77,7 @@ class InputFormat(Protocol):
         ...
 
     @property
-    def schema(self) -> pa.StructType | None:
+    def schema(self) -> KnownColumns | None:
         """The columns known so far; None where they are not inferred."""
         ...
 
@@ -68,31 +95,25 @@ class WithoutFields(ABC):
     schema = None
     _name: ClassVar[str]
 
-    def __init__(
-        self,
-        part: str,
-        *,
-        known: pa.StructType | None = None,
-        supplied: pa.StructType | None = None,
-        schemas: SchemaLookup | None = None,
-    ) -> None:
-        """There are no columns, so nothing of them is needed."""
-        self.part = part
+    def __init__(self, settings: InputSettings) -> None:
+        self.part = settings.part
 
-    def rows(self, column: Column) -> tuple[pa.RecordBatch, Faults]:
+    def rows(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Faults]:
         raise TypeError(f"{self._name} has no fields")
 
     def widen_to_text(self, path: Path) -> None:
         raise TypeError(f"{self._name} has no fields")
 
     @abstractmethod
-    def whole(self, column: Column) -> FieldValues:
+    def whole(self, batch: pa.RecordBatch) -> FieldValues:
         """The whole value as the name of a folder."""
 
-    def fields(self, column: Column, paths: Mapping[Path, bool], *, unique_names: bool) -> dict[Path, FieldValues]:
-        return {path: self._no_field(column, path) if path else self.whole(column) for path in paths}
+    def fields(
+        self, batch: pa.RecordBatch, paths: Mapping[Path, bool], *, unique_names: bool
+    ) -> dict[Path, FieldValues]:
+        return {path: self._no_field(batch, path) if path else self.whole(batch) for path in paths}
 
-    def _no_field(self, column: Column, path: Path) -> FieldValues:
+    def _no_field(self, batch: pa.RecordBatch, path: Path) -> FieldValues:
         why = f"{field_name(self.part, path)}: a {self.part} of format {self._name} has no fields"
-        faults = faults_at(range(len(column)), "NoFields", why)
-        return FieldValues(pa.array([], pa.string()), pa.nulls(len(column), pa.int32()), faults)
+        faults = faults_at(range(batch.num_rows), "NoFields", why)
+        return FieldValues(pa.array([], pa.string()), pa.nulls(batch.num_rows, pa.int32()), faults)

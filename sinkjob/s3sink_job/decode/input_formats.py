@@ -1,41 +1,24 @@
-"""The input formats, by the name that `spec.source` uses. A new format is one line here."""
+"""The input formats, by the name that `spec.source` uses. A new one is a line here or in `schema_languages.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
 
-import pyarrow as pa
-
-from s3sink_job.decode.avro import AvroInput
 from s3sink_job.decode.bytes import BytesInput
 from s3sink_job.decode.connect_json import ConnectJsonInput
-from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.input_format import InputFormat, InputSettings
 from s3sink_job.decode.json import JsonInput
+from s3sink_job.decode.json_schema_input import JsonSchemaInput
+from s3sink_job.decode.schema_input import SchemaInput
+from s3sink_job.decode.schema_languages import LANGUAGES
 from s3sink_job.decode.string import StringInput
-from s3sink_job.decode.writer_schemas import SchemaLookup
 
-
-class OpenInput(Protocol):
-    def __call__(
-        self,
-        part: str,
-        *,
-        known: pa.StructType | None = None,
-        supplied: pa.StructType | None = None,
-        schemas: SchemaLookup | None = None,
-    ) -> InputFormat:
-        """`part` is `key` or `value`. `known` are the columns found so far, `supplied` those the spec asks for.
-
-        `schemas` is for formats whose records have a schema of their own.
-        """
-        ...
-
-
-INPUTS: Mapping[str, OpenInput] = {
+INPUTS: Mapping[str, Callable[[InputSettings], InputFormat]] = {
     "Json": JsonInput,
     "String": StringInput,
     "Bytes": BytesInput,
     "ConnectJson": ConnectJsonInput,
-    "Avro": AvroInput,
+    **{name: partial(SchemaInput, language) for name, language in LANGUAGES.items()},
+    "JsonSchema": JsonSchemaInput,
 }

@@ -18,7 +18,7 @@ from s3sink_api.spec import MORE
 from s3sink_job.columns.cast import as_text_at
 from s3sink_job.columns.types import DOUBLE, EMPTY, TEXT, Column, Path, bounded, stored, to_doc
 from s3sink_job.decode.bad_records import Fault, Faults, prefixed
-from s3sink_job.decode.json_inference import NotARow, Number, Real, learn, misfit, parse
+from s3sink_job.decode.json_inference import NotARow, Number, Real, learn, members, misfit, parse
 from s3sink_job.decode.utf8 import utf8
 
 NOTHING = "{}"
@@ -58,7 +58,7 @@ class JsonColumns:
     def _read(self, text: Column) -> pa.RecordBatch | None:
         """The rows by Arrow's reader; None if any record does not fit the schema."""
         fields = [field for field in self.record if field.name != MORE]
-        if not fields or not _look_like_objects(text):
+        if not fields or not look_like_objects(text):
             return None
         lines = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), text)
         data = pc.binary_join(lines, "\n")[0].as_buffer()
@@ -72,7 +72,7 @@ class JsonColumns:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         # Each value starts and ends like an object and gives at least one row. More rows mean two objects in one value.
-        if table.num_rows != len(text) or _differs(table, text):
+        if table.num_rows != len(text) or may_be_rounded([c for part in table.columns for c in part.chunks], text):
             return None
         if len(fields) < len(self.record):
             table = table.append_column(pa.field(MORE, TEXT), pa.nulls(len(text), TEXT))
@@ -95,7 +95,7 @@ class SuppliedColumns(JsonColumns):
         return faults
 
 
-def _look_like_objects(text: Column) -> bool:
+def look_like_objects(text: Column) -> bool:
     """Whether each value starts with `{` and ends with `}`: then no value can run into the next one."""
     if not pc.all(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))).as_py():
         text = pc.ascii_trim(text, " \t\r\n")
@@ -103,9 +103,9 @@ def _look_like_objects(text: Column) -> bool:
     return True
 
 
-def _differs(table: pa.Table, text: Column) -> bool:
+def may_be_rounded(columns: list[Column], text: Column) -> bool:
     """Whether doubles may differ from the text: NaN, which is not JSON, or a whole number that was rounded."""
-    doubles = [leaf for column in table.columns for chunk in column.chunks for leaf in _doubles(chunk)]
+    doubles = [leaf for column in columns for leaf in _doubles(column)]
     if not all(pc.all(pc.is_finite(leaf), min_count=0).as_py() for leaf in doubles):
         return True
     largest = max((pc.max(pc.abs(leaf)).as_py() or 0.0 for leaf in doubles), default=0.0)
@@ -146,7 +146,7 @@ def _rows(parsed: list[dict[str, Any] | None], record: pa.StructType) -> pa.Reco
             else:
                 rest[name] = value
         if rest:
-            columns[MORE][number] = _text(rest)
+            columns[MORE][number] = written(rest)
     if not columns:
         # A batch without columns would lose its number of rows.
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(parsed), pa.struct([])))
@@ -158,7 +158,7 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if kind.equals(TEXT):
-        return value if isinstance(value, str) else _text(value)
+        return value if isinstance(value, str) else written(value)
     if kind.equals(DOUBLE):
         return float(value)  # Arrow refuses whole numbers beyond 2**53, even those that doubles hold
     if pa.types.is_struct(kind):
@@ -168,22 +168,25 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
-    """The value as JSON. Without recursion: values may be nested more deeply than Python's limit."""
-    written: list[str] = []
+def written(value: Any, *, as_written: bool = False) -> str:
+    """The value as JSON; `as_written` means numbers as they were written, and not in their shortest form.
+
+    Without recursion: values may be nested more deeply than Python's limit.
+    """
+    texts: list[str] = []
     left: list[Any] = [value]
     while left:
         match left.pop():
             case Number() as verbatim:
-                written.append(verbatim)
+                texts.append(verbatim)
             case dict() as fields:
-                parts = [part for name, inner in fields.items() for part in (COMMA, name, COLON, inner)]
+                parts = [part for name, inner in members(fields) for part in (COMMA, name, COLON, inner)]
                 left += [Number("}"), *reversed(parts[1:]), Number("{")]
             case list() as items:
                 parts = [part for item in items for part in (COMMA, item)]
                 left += [Number("]"), *reversed(parts[1:]), Number("[")]
             case Real() as number:
-                written.append(number.text)
+                texts.append(number.written if as_written else number.text)
             case scalar:
-                written.append(json.dumps(scalar, ensure_ascii=False))
-    return "".join(written)
+                texts.append(json.dumps(scalar, ensure_ascii=False))
+    return "".join(texts)

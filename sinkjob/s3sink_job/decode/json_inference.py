@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -47,12 +48,15 @@ def parse(text: str) -> dict[str, Any]:
     return value
 
 
-def json_value(text: str) -> Any:
-    """Any JSON value, with the same numbers."""
+def json_value(text: str, *, may_repeat: bool = False) -> Any:
+    """Any JSON value, with the same numbers.
+
+    `may_repeat` makes an object with a name twice a `Repeated` one, which the caller may refuse.
+    """
     if _depth(text) > MAX_NESTING:
         raise NotARow("TooDeep", TOO_DEEP)
     try:
-        value = _DECODER.decode(text)
+        value = (_LENIENT if may_repeat else _DECODER).decode(text)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -92,6 +96,10 @@ class Real(float):
         number = super().__new__(cls, written)
         number._written = written
         return number
+
+    @property
+    def written(self) -> str:
+        return self._written
 
     @property
     def text(self) -> str:
@@ -189,11 +197,33 @@ def misfit(value: Any, kind: Doc, where: str = "$") -> str:
     return f"{where} is {described(value)}, and should be {wanted}"
 
 
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class Repeated(dict[str, Any]):
+    """An object with a name twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    @property
+    def error(self) -> NotARow:
+        twice = Counter(name for name, _ in self.pairs).most_common(1)[0][0]
+        return NotARow("FieldTwice", f"has the field {twice!r} twice: it is not clear which one counts")
+
+
+def members(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """All members of an object, also those with a name twice."""
+    return value.pairs if isinstance(value, Repeated) else value.items()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise NotARow("FieldTwice", f"has the field {twice!r} twice: it is not clear which one counts")
+    return found if len(found) == len(pairs) else Repeated(pairs)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = _object(pairs)
+    if isinstance(found, Repeated):
+        raise found.error
     return found
 
 
@@ -231,3 +261,4 @@ def described(value: Any) -> str:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once_each, parse_int=_whole, parse_float=_real, parse_constant=_none)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole, parse_float=_real, parse_constant=_none)

@@ -1,14 +1,13 @@
 """Requests to a schema registry in Confluent's REST dialect: Confluent, Karapace, Apicurio below `/apis/ccompat/v7`.
 
-Only these three requests are needed, so there is no second Kafka client for them. An id that the registry does not
+Only these few requests are needed, so there is no second Kafka client for them. An id that the registry does not
 know is None; everything else that goes wrong is an error, so that no record is skipped because of it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -16,28 +15,19 @@ from s3sink_api.spec import SchemaRegistry
 from s3sink_job.base.errors import FinalError
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
+from s3sink_job.decode.apicurio_ids import apicurio_schema
 from s3sink_job.decode.registry_http import Get, RegistryUnavailable, open_registry
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.decode.schema_references import BrokenReferences, Link, StoredSchema, references_of
+from s3sink_job.decode.writer_schemas import RegisteredSchema, SchemaId, WriterSchema, numbered
 
 HIGHEST_ID = 2**31 - 1
-MOST_REFERENCES = 1000
-"""Of one schema, those of its references included."""
 _DEFAULT_KIND = "AVRO"
 """Confluent leaves the type out for Avro."""
 
 
-@dataclass(frozen=True)
-class RegisteredSchema:
-    """A version of a subject."""
-
-    id: int
-    version: int
-    schema: WriterSchema
-
-
 def registry_client(registry: SchemaRegistry, secrets: Secrets, retry: RetryPolicy | None = None) -> RegistryClient:
     """Reads the secrets: a client that is kept does not follow their changes."""
-    return RegistryClient(registry.url, open_registry(registry, secrets), retry or RetryPolicy())
+    return RegistryClient((registry.url or "").rstrip("/"), open_registry(registry, secrets), retry or RetryPolicy())
 
 
 class RegistryClient:
@@ -47,79 +37,86 @@ class RegistryClient:
         self._retry = retry
         self._sleep = sleep
 
-    def schema(self, number: int) -> WriterSchema | None:
-        """The schema with this id, and None if the registry has none."""
-        # Registries count in 32 bits. For other numbers they say that there is no such page.
-        if not 0 <= number <= HIGHEST_ID:
-            return None
-        answer = self._answer(f"/schemas/ids/{number}")
-        return None if answer is None else self._with_references(answer, f"schema {number}")
+    def schema(self, schema: SchemaId) -> WriterSchema | None:
+        """None if the registry does not have it."""
+        match schema.kind:
+            case "schema id":
+                # Registries count in 32 bits. For other numbers they say that there is no such page.
+                path = f"/schemas/ids/{schema.value}" if int(schema.value) <= HIGHEST_ID else ""
+            case "schema GUID":
+                path = f"/schemas/guids/{schema.value}"
+            case _:
+                return self._by_apicurio(schema)
+        answer = self._answer(self.url + path) if path else None
+        return None if answer is None else self._with_references(answer, str(schema))
 
-    def latest(self, subject: str) -> RegisteredSchema | None:
-        """The newest version of a subject, and None if there is no such subject."""
-        return self._version(subject, "latest")
+    def _by_apicurio(self, schema: SchemaId) -> WriterSchema | None:
+        try:
+            return apicurio_schema(schema, self.url, self._answer)
+        except BrokenReferences as error:
+            raise self._invalid(str(error)) from None
 
-    def ids_of(self, subject: str, newest: int) -> tuple[int, ...]:
-        """The ids of a subject's newest versions, newest first."""
-        versions = self._answer(f"/subjects/{quote(subject, safe='')}/versions")
+    def subject(self, topic: str, part: str) -> str:
+        """The usual one for keys or values of a topic."""
+        return f"{topic}-{part}"
+
+    def latest(self, topic: str, part: str) -> RegisteredSchema | None:
+        """The newest version of the usual subject, and None if there is no such subject."""
+        return self._version(self.subject(topic, part), "latest")
+
+    def newest(self, topic: str, part: str, most: int) -> Iterator[RegisteredSchema]:
+        """The newest versions of the usual subject, newest first. Each is requested when it is taken."""
+        subject = self.subject(topic, part)
+        versions = self._answer(f"{self.url}/subjects/{quote(subject, safe='')}/versions")
         if versions is None:
-            return ()
+            return
         if not isinstance(versions, list) or not all(isinstance(version, int) for version in versions):
             raise self._invalid(f"the versions of subject {subject} are not a list of numbers")
-        chosen = sorted(versions, reverse=True)[:newest]
-        # A version may be deleted between the two requests.
-        found = (self._answer(_path_of(subject, version)) for version in chosen)
-        return tuple(self._number(answer, "id", f"subject {subject}") for answer in found if answer is not None)
+        for version in sorted(versions, reverse=True)[:most]:
+            # It may be deleted by now.
+            if (found := self._version(subject, version)) is not None:
+                yield found
 
-    def _version(self, subject: str, version: str) -> RegisteredSchema | None:
+    def _version(self, subject: str, version: str | int) -> RegisteredSchema | None:
         what = f"subject {subject}, version {version}"
-        answer = self._answer(_path_of(subject, version))
+        answer = self._answer(self.url + _path_of(subject, version))
         if answer is None:
             return None
         schema = self._with_references(answer, what)
-        return RegisteredSchema(self._number(answer, "id", what), self._number(answer, "version", what), schema)
+        number, guid = self._number(answer, "id", what), answer.get("guid")
+        ids = (numbered(number), *([SchemaId("schema GUID", guid)] if isinstance(guid, str) else []))
+        name = f"{subject}, version {self._number(answer, 'version', what)}, id {number}"
+        return RegisteredSchema(name, ids, schema)
 
     def _with_references(self, answer: Any, what: str) -> WriterSchema:
-        text = self._text(answer, what)
-        texts: dict[tuple[str, str], str] = {}
-        self._add_references(answer, what, texts, ())
-        return WriterSchema(str(answer.get("schemaType") or _DEFAULT_KIND), text, tuple(texts.values()))
+        def find(link: Link) -> StoredSchema | None:
+            found = self._answer(link.url)
+            return None if found is None else self._stored(found, link.place)
 
-    def _add_references(
-        self, answer: Any, what: str, texts: dict[tuple[str, str], str], parents: tuple[tuple[str, str], ...]
-    ) -> None:
-        """Adds the texts of all references to `texts`, each after those that it refers to itself."""
-        for reference in self._references(answer, what):
-            if reference in texts:
-                continue
-            subject, version = reference
-            own = f"subject {subject}, version {version}"
-            if reference in parents:
-                raise self._invalid(f"{own} refers to itself: register the schemas without a cycle")
-            if len(texts) + len(parents) >= MOST_REFERENCES:
-                raise self._invalid(f"{what} has more than {MOST_REFERENCES} references")
-            # Records outlive the deletion of a version that their schema refers to.
-            found = self._answer(f"{_path_of(subject, version)}?deleted=true")
-            if found is None:
-                raise self._invalid(f"{what} refers to {own}, which does not exist: register it again")
-            text = self._text(found, own)
-            self._add_references(found, own, texts, (*parents, reference))
-            texts[reference] = text
+        stored = self._stored(answer, what)
+        try:
+            references = references_of(stored, what, find)
+        except BrokenReferences as error:
+            raise self._invalid(str(error)) from None
+        return WriterSchema(str(answer.get("schemaType") or _DEFAULT_KIND), stored.text, references)
 
-    def _references(self, answer: Mapping[str, Any], what: str) -> list[tuple[str, str]]:
+    def _stored(self, answer: Any, what: str) -> StoredSchema:
+        text = answer.get("schema") if isinstance(answer, Mapping) else None
+        if not isinstance(text, str):
+            raise self._invalid(f"the answer for {what} has no schema: is schemaRegistry.url right?")
         given = answer.get("references") or []
         if not isinstance(given, list):
             raise self._invalid(f"the references of {what} are not a list")
         try:
-            return [(str(item["subject"]), str(item["version"])) for item in given]
-        except (TypeError, KeyError):
+            links = tuple(self._link(str(i.get("name", "")), str(i["subject"]), str(i["version"])) for i in given)
+        except (AttributeError, TypeError, KeyError):
             raise self._invalid(f"a reference of {what} has no subject or no version") from None
+        return StoredSchema(text, links)
 
-    def _text(self, answer: Any, what: str) -> str:
-        text = answer.get("schema") if isinstance(answer, Mapping) else None
-        if not isinstance(text, str):
-            raise self._invalid(f"the answer for {what} has no schema: is schemaRegistry.url right?")
-        return text
+    def _link(self, name: str, subject: str, version: str) -> Link:
+        # Records outlive the deletion of a version that their schema refers to.
+        url = f"{self.url}{_path_of(subject, version)}?deleted=true"
+        return Link(name, f"subject {subject}, version {version}", url)
 
     def _number(self, answer: Any, name: str, what: str) -> int:
         number = answer.get(name) if isinstance(answer, Mapping) else None
@@ -127,14 +124,14 @@ class RegistryClient:
             raise self._invalid(f"the answer for {what} has no {name}: is schemaRegistry.url right?")
         return number
 
-    def _answer(self, path: str) -> Any:
-        """The document at the path, and None if the registry says that it has none. Retried like requests to S3."""
+    def _answer(self, url: str, *, text: bool = False) -> Any:
+        """What is there, and None if the registry says that it has no such thing. Retried like requests to S3."""
         asked_to_wait = 0.0
 
         def attempt() -> Any:
             nonlocal asked_to_wait
             try:
-                return self._get(path)
+                return self._get(url, text=text)
             except RegistryUnavailable as error:
                 asked_to_wait = error.wait
                 raise

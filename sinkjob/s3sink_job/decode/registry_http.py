@@ -7,10 +7,10 @@ import os
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urljoin, urlsplit
 
 import urllib3
@@ -20,8 +20,12 @@ from s3sink_api.spec import SchemaRegistry
 from s3sink_job.base.errors import FinalError, S3SinkError, TransientError
 from s3sink_job.base.secrets import Secrets
 
-Get = Callable[[str], Any]
-"""Takes a path below the registry's URL. Gives the document, and None if the registry does not know such a thing."""
+
+class Get(Protocol):
+    def __call__(self, url: str, *, text: bool = False) -> Any:
+        """The document, or the text if `text` is set. None if the registry does not know such a thing."""
+        ...
+
 
 CONNECT_TIMEOUT = 5.0
 READ_TIMEOUT = 15.0
@@ -62,7 +66,7 @@ def open_registry(registry: SchemaRegistry, secrets: Secrets) -> Get:
         folder = Path(secrets.folder) / name
         files = (str(folder / "tls.crt"), str(folder / "tls.key"))
     pool = _pool(login, ca, files, content, os.getpid())
-    return lambda path: _get(pool, registry.url.rstrip("/") + path)
+    return partial(_get, pool)
 
 
 @lru_cache(maxsize=4)
@@ -105,7 +109,7 @@ def _login(registry: SchemaRegistry, secrets: Secrets) -> str:
     return f"Bearer {token}"
 
 
-def _get(pool: urllib3.PoolManager, url: str) -> Any:
+def _get(pool: urllib3.PoolManager, url: str, *, text: bool = False) -> Any:
     what = f"schema registry: GET {url}"
     try:
         response = _same_host_response(pool, url, what)
@@ -117,6 +121,8 @@ def _get(pool: urllib3.PoolManager, url: str) -> Any:
             raise
     except (HTTPError, OSError) as error:
         raise _no_answer(error, what) from None
+    if text and response.status == 200:
+        return _text(body, what)
     return _judged(response.status, response.headers.get("retry-after"), body, what)
 
 
@@ -157,6 +163,13 @@ def _body(response: urllib3.BaseHTTPResponse, what: str) -> bytes:
         if time.monotonic() > deadline:
             raise RegistryUnavailable(f"{what}: no whole answer within {WHOLE_TIMEOUT:.0f} s")
     return bytes(body)
+
+
+def _text(body: bytes, what: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise FinalError(f"{what}: the answer is not UTF-8", reason="RegistryInvalid") from None
 
 
 def _judged(status: int, retry_after: str | None, body: bytes, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Schemas of a registry by id, each requested once by a process and kept, because an id never changes its schema.
+"""Schemas of a registry, each requested once by a process and kept, because an id never changes its schema.
 
 The driver sends the schemas that it has with every task, and a task reports those that it had to request. So the cold
 start of many tasks is not as many requests.
@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from s3sink_job.decode.writer_schemas import WriterSchema, size_of
+from s3sink_job.decode.writer_schemas import SchemaId, WriterSchema, size_of
 
 MOST_SCHEMAS = 10_000
 MOST_TEXT = 64 * 2**20
@@ -22,10 +22,11 @@ UNKNOWN_FOR = 30.0
 MOST_REPORTED = 2**20
 """Characters of all schemas that one task reports."""
 
-_Id = tuple[str, int]
+_Key = tuple[str, SchemaId]
+"""A registry by its name, and a schema."""
 
 
-class ById(Protocol):
+class SchemaRequests(Protocol):
     """What is needed of a `RegistryClient`."""
 
     @property
@@ -33,7 +34,7 @@ class ById(Protocol):
         """Of the registry and the login: ids of two names may mean two schemas."""
         ...
 
-    def schema(self, number: int) -> WriterSchema | None: ...
+    def schema(self, schema: SchemaId) -> WriterSchema | None: ...
 
 
 class SchemaCache:
@@ -47,18 +48,18 @@ class SchemaCache:
     ) -> None:
         self._most, self._most_text, self._clock = most, most_text, clock
         self._lock = threading.Lock()
-        self._schemas: OrderedDict[_Id, WriterSchema] = OrderedDict()
+        self._schemas: OrderedDict[_Key, WriterSchema] = OrderedDict()
         self._text = 0
-        self._unknown: OrderedDict[_Id, float] = OrderedDict()
+        self._unknown: OrderedDict[_Key, float] = OrderedDict()
         """Until when an id counts as unknown; the oldest first."""
 
-    def get(self, key: _Id) -> WriterSchema | None:
+    def get(self, key: _Key) -> WriterSchema | None:
         with self._lock:
             if schema := self._schemas.get(key):
                 self._schemas.move_to_end(key)
             return schema
 
-    def put(self, key: _Id, schema: WriterSchema) -> None:
+    def put(self, key: _Key, schema: WriterSchema) -> None:
         with self._lock:
             self._unknown.pop(key, None)
             self._drop(key)
@@ -68,18 +69,18 @@ class SchemaCache:
             while len(self._schemas) > self._most or (self._text > self._most_text and len(self._schemas) > 1):
                 self._drop(next(iter(self._schemas)))
 
-    def is_unknown(self, key: _Id) -> bool:
+    def is_unknown(self, key: _Key) -> bool:
         with self._lock:
             return self._unknown.get(key, 0.0) > self._clock()
 
-    def put_unknown(self, key: _Id) -> None:
+    def put_unknown(self, key: _Key) -> None:
         with self._lock:
             self._unknown.pop(key, None)
             self._unknown[key] = self._clock() + UNKNOWN_FOR
             if len(self._unknown) > self._most:
                 self._unknown.popitem(last=False)
 
-    def _drop(self, key: _Id) -> None:
+    def _drop(self, key: _Key) -> None:
         if schema := self._schemas.pop(key, None):
             self._text -= size_of(schema)
 
@@ -93,35 +94,36 @@ class RegistrySchemas:
     inline: WriterSchema | None = None
 
     def __init__(
-        self, client: ById, known: Mapping[int, WriterSchema] | None = None, cache: SchemaCache = _OF_PROCESS
+        self,
+        client: SchemaRequests,
+        known: Mapping[SchemaId, WriterSchema] | None = None,
+        cache: SchemaCache = _OF_PROCESS,
     ) -> None:
         self._client = client
         self._known = known or {}
         self._cache = cache
-        self.found: dict[int, WriterSchema] = {}
+        self.found: dict[SchemaId, WriterSchema] = {}
         """Schemas that were requested here, for the driver to hand out next time."""
         self._left_to_report = MOST_REPORTED
 
-    def by_id(self, number: int) -> WriterSchema | None:
-        if schema := self._known.get(number):
-            return schema
-        return self._looked_up(number)
+    def find(self, schema: SchemaId) -> WriterSchema | None:
+        return self._known.get(schema) or self._looked_up(schema)
 
-    def _report(self, number: int, schema: WriterSchema) -> None:
-        if size_of(schema) <= self._left_to_report:
-            self.found[number] = schema
-            self._left_to_report -= size_of(schema)
-
-    def _looked_up(self, number: int) -> WriterSchema | None:
-        key = (self._client.name, number)
-        if schema := self._cache.get(key):
-            return schema
+    def _looked_up(self, schema: SchemaId) -> WriterSchema | None:
+        key = (self._client.name, schema)
+        if found := self._cache.get(key):
+            return found
         if self._cache.is_unknown(key):
             return None
-        schema = self._client.schema(number)
-        if schema is None:
+        found = self._client.schema(schema)
+        if found is None:
             self._cache.put_unknown(key)
         else:
-            self._cache.put(key, schema)
-            self._report(number, schema)
-        return schema
+            self._cache.put(key, found)
+            self._report(schema, found)
+        return found
+
+    def _report(self, schema: SchemaId, found: WriterSchema) -> None:
+        if size_of(found) <= self._left_to_report:
+            self.found[schema] = found
+            self._left_to_report -= size_of(found)

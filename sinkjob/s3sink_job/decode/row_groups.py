@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,3 +53,10 @@ def _column(field: pa.Field, groups: list[RowGroup], size: int) -> Column:
         places[group.rows] = np.arange(start, start + len(group.rows))
         start += len(group.rows)
     return pa.concat_arrays(parts).take(pa.array(places, mask=places < 0))
+
+
+def with_rows(column: Column, rows: npt.NDArray[np.int64], values: Sequence[Any]) -> Column:
+    """The column with some of its rows replaced."""
+    places = np.arange(len(column))
+    places[rows] = len(column) + np.arange(len(rows))
+    return pa.concat_arrays([column, pa.array(values, column.type)]).take(pa.array(places))

@@ -8,20 +8,13 @@ from dataclasses import dataclass, field
 from s3sink_api.spec import SchemaRegistry
 from s3sink_job.base.retry import NO_RETRIES, RetryPolicy
 from s3sink_job.base.secrets import Secrets
-from s3sink_job.decode.registry_client import RegistryClient, registry_client
+from s3sink_job.decode.registries import SchemaClient, open_client, registry_name
 from s3sink_job.decode.registry_schemas import RegistrySchemas
 from s3sink_job.decode.settings import SchemaSource
-from s3sink_job.decode.writer_schemas import InlineSchema, SchemaLookup, WriterSchema
+from s3sink_job.decode.writer_schemas import InlineSchema, SchemaId, SchemaLookup, WriterSchema
 
-SchemasByRegistry = Mapping[str, Mapping[int, WriterSchema]]
-"""By the name of a registry, see `registry_name`, and by id."""
-INLINE_KIND = "AVRO"
-
-
-def registry_name(registry: SchemaRegistry) -> str:
-    """The URL, with the Secrets of the login: one URL may have other schemas for another login."""
-    logins = [source.secret_ref.name for source in (registry.credentials_from, registry.cert_from) if source]
-    return " ".join([registry.url, *logins])
+SchemasByRegistry = Mapping[str, Mapping[SchemaId, WriterSchema]]
+"""By the name of a registry, see `registry_name`."""
 
 
 class _Client:
@@ -29,13 +22,13 @@ class _Client:
 
     def __init__(self, registry: SchemaRegistry, secrets: Secrets, retry: RetryPolicy) -> None:
         self._settings = registry, secrets, retry
-        self._opened: RegistryClient | None = None
+        self._opened: SchemaClient | None = None
         # Several sinks may share a process.
         self.name = f"{secrets.folder} {registry_name(registry)}"
 
-    def schema(self, number: int) -> WriterSchema | None:
-        self._opened = self._opened or registry_client(*self._settings)
-        return self._opened.schema(number)
+    def schema(self, schema: SchemaId) -> WriterSchema | None:
+        self._opened = self._opened or open_client(*self._settings)
+        return self._opened.schema(schema)
 
 
 @dataclass(frozen=True)
@@ -46,10 +39,13 @@ class SchemaAccess:
     """Schemas that the driver sent with the task."""
     _opened: dict[str, RegistrySchemas] = field(default_factory=dict, compare=False)
 
-    def lookup(self, source: SchemaSource) -> SchemaLookup | None:
-        """None for formats without schemas. Key and value share the lookup of one registry."""
+    def lookup(self, source: SchemaSource, kind: str) -> SchemaLookup | None:
+        """None for formats without schemas. Key and value share the lookup of one registry.
+
+        `kind` is the one of the inline schema.
+        """
         if source.inline:
-            return InlineSchema(WriterSchema(INLINE_KIND, source.inline))
+            return InlineSchema(WriterSchema(kind, source.inline))
         if source.registry is None:
             return None
         name = registry_name(source.registry)
@@ -59,7 +55,7 @@ class SchemaAccess:
         return self._opened[name]
 
     @property
-    def found(self) -> dict[str, dict[int, WriterSchema]]:
+    def found(self) -> dict[str, dict[SchemaId, WriterSchema]]:
         """Schemas that were requested, for the driver to hand out next time."""
         return {name: schemas.found for name, schemas in self._opened.items() if schemas.found}
 

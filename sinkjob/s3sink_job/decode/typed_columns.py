@@ -4,37 +4,44 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from s3sink_job.columns.evolution import Incompatible, widened
-from s3sink_job.columns.types import EMPTY, MAX_LEAVES, leaves
+from s3sink_api.spec.format import EvolutionMode
+from s3sink_job.columns.evolution import Incompatible, evolved
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns
+from s3sink_job.columns.types import MAX_LEAVES, leaves
 from s3sink_job.decode.bad_records import Fault
 
 
 class TypedColumns:
-    """`known` are the columns that earlier slices found."""
+    """`known` are the columns that earlier slices found, `mode` is that of `format.schemaEvolution`."""
 
-    def __init__(self, known: pa.StructType | None) -> None:
-        self.record: pa.StructType = EMPTY
+    def __init__(self, known: KnownColumns | None, mode: EvolutionMode = "None") -> None:
+        self.known = NO_COLUMNS
+        self._mode = mode
         self._names: frozenset[str] = frozenset()
         self._leaves = 0
-        self._set(EMPTY if known is None else known)
+        self._set(NO_COLUMNS if known is None else known)
 
-    def take(self, record: pa.StructType) -> Fault | None:
-        """Widens the columns to hold those of the record; a fault, without its subject, if they cannot."""
-        if self.record.equals(record):
+    @property
+    def record(self) -> pa.StructType:
+        return self.known.record
+
+    def take(self, new: KnownColumns) -> Fault | None:
+        """Widens the columns to hold those of a schema; a fault, without its subject, if they cannot."""
+        if self.known == new:
             return None
-        if self._has_too_many(record):
+        if self._has_too_many(new.record):
             why = f"has a schema with other fields than those before it: together more than {MAX_LEAVES} columns"
             return Fault("TooManyColumns", why)
         try:
-            self._set(widened(self.record, record))
+            self._set(evolved(self.known, new, self._mode))
         except Incompatible as error:
-            return Fault("SchemaIncompatible", f"does not fit the known columns: {error}, and no type holds both")
+            return Fault("SchemaIncompatible", f"does not fit the known columns: {error}")
         return None
 
-    def _set(self, record: pa.StructType) -> None:
-        if not self.record.equals(record):
-            self.record = record
-            self._names, self._leaves = frozenset(record.names), leaves(record)
+    def _set(self, known: KnownColumns) -> None:
+        self.known = known
+        self._names = frozenset(known.record.names)
+        self._leaves = leaves(known.record) if self._names else 0
 
     def _has_too_many(self, record: pa.StructType) -> bool:
         """Whether another schema would add too many columns. One schema alone may have any number."""

@@ -1,10 +1,11 @@
-"""What a run that ends has to write: everything that was in Kafka when it started."""
+"""What a run that ends has to write: everything below endingOffsets, or everything that was in Kafka at its start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from s3sink_api.spec import Retries
+from s3sink_job.flush.ending_offsets import fixed_ends
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.plan import drained
@@ -31,17 +32,34 @@ class Draining:
                 self.unavailable.hold(at, problem, retryable=True)
         if not self._ends:
             return
-        seen = {at: (state.topics[at[0]].generation, offsets.stable) for at, offsets in changes.seen.items()}
-        if self.targets is None:
-            self.targets, self._missing_at_start = seen, set(missing)
-        for at in self._missing_at_start & seen.keys():
-            self.targets[at] = seen[at]
-        self._missing_at_start -= seen.keys()
-        self._follow_truncations(self.targets, seen, truncations)
-        for at in self.targets.keys() & changes.seen.keys():
-            generation, end = self.targets[at]
+        if (ends := fixed_ends(state)) is not None:
+            observed = changes.known.keys() | changes.problems.keys()
+            targets = {at: (state.topics[at[0]].generation, end) for at, end in ends.items() if at in observed}
+        else:
+            targets = self._seen_at_start(state, changes, truncations, set(missing))
+        for at in targets.keys() & changes.seen.keys():
+            generation, end = targets[at]
             # A log that lost its end no longer has everything that was there at the start.
-            self.targets[at] = (generation, min(end, changes.seen[at].end))
+            targets[at] = (generation, min(end, changes.seen[at].end))
+        self.targets = targets
+
+    def _seen_at_start(
+        self,
+        state: SinkState,
+        changes: TopicChanges,
+        truncations: Sequence[Truncation],
+        missing: set[TopicPartition],
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """For a run without endingOffsets. A restart begins with what is there by then."""
+        seen = {at: (state.topics[at[0]].generation, offsets.stable) for at, offsets in changes.seen.items()}
+        targets = self.targets
+        if targets is None:
+            targets, self._missing_at_start = dict(seen), missing
+        for at in self._missing_at_start & seen.keys():
+            targets[at] = seen[at]
+        self._missing_at_start -= seen.keys()
+        self._follow_truncations(targets, seen, truncations)
+        return targets
 
     def _follow_truncations(
         self,

@@ -9,13 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from s3sink_api.spec import S3Sink
+from s3sink_api.spec import S3Sink, ToLatest
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.committer import Committer
+from s3sink_job.commit.letter_publisher import LetterPublisher
 from s3sink_job.commit.repairs import Repairs
 from s3sink_job.driver.flusher import Flusher
 from s3sink_job.driver.observer import Observation, Observer
@@ -28,6 +30,7 @@ from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.group_offsets import GroupOffsets
+from s3sink_job.kafka.letter_topic import LetterTopic, check_letter_topic
 from s3sink_job.kafka.open_transactions import OpenTransactionWatch
 from s3sink_job.report.status import Reporter
 from s3sink_job.stores.bucket import Bucket
@@ -92,8 +95,17 @@ class Driver:
         probed = check_store(self.sink, self.routing, bucket, self.reporter)
         self.flush_job.longest_segment = probed.longest_segment
         conditional = probed.fault is None
-        self.committer = take_over(self.sink, bucket, self.clock, cluster=self.cluster, conditional=conditional)
-        return self.committer
+        letters = LetterPublisher(self._letter_topic)
+        committer = take_over(self.sink, bucket, self.clock, letters, cluster=self.cluster, conditional=conditional)
+        if self.spec.errors.dead_letter and (topic := self.spec.errors.dead_letter.topic):
+            check_letter_topic(self.spec, self._letter_topic(topic), self.kafka.admin())
+            # After the takeover: it fences the sessions of earlier drivers.
+            letters.check(committer.ledger, committer.state, topic)
+        self.committer = committer
+        return committer
+
+    def _letter_topic(self, name: str) -> LetterTopic:
+        return LetterTopic(self.kafka.admin(), name, self.sink)
 
     def close(self) -> None:
         self.kafka.close()
@@ -142,6 +154,11 @@ class Driver:
         if not self._nothing_due or not self.repairs.all_given_up(self.committer):
             return False
         return self.planner.draining.finished(self.committer.state, self._blocked, self.planner.backoff)
+
+    def complete(self) -> None:
+        """The run is complete. The next one with `Latest` fixes an end of its own."""
+        if self.committer is not None and isinstance(self.spec.source.ending_offsets, ToLatest):
+            self.committer.swap(replace(self.committer.state, end=None))
 
     @property
     def gave_up(self) -> bool:

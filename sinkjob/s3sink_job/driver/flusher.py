@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from s3sink_api.spec import Errors
 from s3sink_job.base.errors import FinalError, TransientError
-from s3sink_job.columns.types import EMPTY
+from s3sink_job.columns.known_columns import NO_COLUMNS
 from s3sink_job.commit.committer import Committer
-from s3sink_job.flush.manifest import Manifest, Slice, manifest_name
+from s3sink_job.flush.manifest import LetterTopicEntry, Manifest, Slice, manifest_name
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.topic_changes import TopicChanges
@@ -15,11 +16,12 @@ from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.leaders import source_logs
 from s3sink_job.report import logs
 from s3sink_job.report.status import Reporter
-from s3sink_job.task.committable import CommitCheck
+from s3sink_job.task.committable import BadRecordLimits, CommitCheck, TypedTopic
 from s3sink_job.task.flush_job import FlushJob
 from s3sink_job.task.slice_result import SliceResult
 
 LOST_SHOWN = 20
+BAD_RECORDS_SHOWN = 20
 
 
 class Flusher:
@@ -48,15 +50,23 @@ class Flusher:
         task = self._job.task(slices, name, encodings, schemas, conditional=ledger.conditional)
         results = self._job.write(task, state, self._kafka.properties)
         read = source_logs(state, (part.at for part in slices), changes.known)
-        typed = {topic: schemas.get(topic, EMPTY) for topic in topics if encodings.of(topic).decoding.typed}
+        decodings = {topic: encodings.of(topic).decoding for topic in topics}
+        typed = {
+            topic: TypedTopic(schemas.get(topic, NO_COLUMNS), decoding.evolution.mode)
+            for topic, decoding in decodings.items()
+            if decoding.typed
+        }
         check = CommitCheck(state, read, self._kafka.admin(), ledger.bucket, typed)
-        results = check.committable(results, most_bad_records=self._job.sink.spec.errors.max_per_flush)
+        errors = self._job.sink.spec.errors
+        results = check.committable(results, BadRecordLimits(errors.max_per_flush, errors.max_percent))
         self._handle_failures(results)
         moved = [r for r in results if r.end > r.slice.start]
         if not moved:
             return False
-        manifest = committer.manifest(state, encodings, number=number, results=moved, logs=read)
+        letters = _letter_topic(errors, moved)
+        manifest = committer.manifest(state, encodings, number=number, results=moved, logs=read, letter_topic=letters)
         committer.commit(state, manifest)
+        _log_bad_records(moved)
         self.publish(committer, manifest)
         return not any(r.failure for r in results)
 
@@ -73,7 +83,7 @@ class Flusher:
             "flushed",
             flush=manifest.number,
             records=manifest.rows,
-            objects=len(manifest.objects),
+            objects=len(manifest.data),
             bytes=manifest.size,
             reason=",".join(sorted({s.reason for s in manifest.slices})),
             seconds=round(now - self._began, 3),
@@ -91,3 +101,30 @@ class Flusher:
             error = TransientError if failure.retryable else FinalError
             self._reporter.failed(error(failure.message, reason=failure.reason), until)
             logs.warning("slice failed", slice=str(result.slice), reason=failure.reason, cause=failure.message)
+
+
+def _letter_topic(errors: Errors, results: list[SliceResult]) -> LetterTopicEntry | None:
+    """If the flush has dead letters for a topic."""
+    letters = errors.dead_letter
+    if letters is None or letters.topic is None or not any(r.letters for r in results):
+        return None
+    return LetterTopicEntry(letters.topic, letters.with_context)
+
+
+def _log_bad_records(results: list[SliceResult]) -> None:
+    """Some of those that a flush committed."""
+    shown = [(r.slice, record) for r in results for record in r.shown if record.offset < r.end]
+    for part, record in shown[:BAD_RECORDS_SHOWN]:
+        content = {name: text for name in ("key", "value") if (text := getattr(record, name)) is not None}
+        logs.warning(
+            "dead letter" if record.became == "DeadLetter" else "bad record skipped",
+            topic=part.topic,
+            partition=part.partition,
+            offset=record.offset,
+            stage=record.stage,
+            reason=record.reason,
+            cause=record.message,
+            **content,
+        )
+    if (more := sum(r.bad for r in results) - min(len(shown), BAD_RECORDS_SHOWN)) > 0:
+        logs.warning("more bad records in this flush", count=more)

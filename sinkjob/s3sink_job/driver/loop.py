@@ -105,8 +105,11 @@ class Loop:
                 "run ended, but not all partitions are written completely", reason=problem.reason, cause=problem.message
             )
             return FAILED if self.driver.gave_up else FINAL
+        self.driver.complete()
         reporter.well()
-        reporter.phase("Completed", "everything that was there at the start is in the bucket")
+        bounded = self.driver.spec.source.ending_offsets is not None
+        what = "everything below endingOffsets" if bounded else "everything that was there at the start"
+        reporter.phase("Completed", f"{what} is in the bucket")
         return DONE
 
     def _code_if_given_up(self, error: S3SinkError) -> int | None:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from s3sink_api.spec import FromEarliest, FromTimestamp, Reset, Spec
+from s3sink_api.spec import EndingOffsets, FromEarliest, FromTimestamp, Reset, Spec, StartingOffsets, ToTimestamp
 from s3sink_job.base.errors import FinalError, TransientError
 from s3sink_job.commit.committer import Committer
+from s3sink_job.flush.ending_offsets import (
+    already_past_end,
+    ending_offsets,
+    fix_end,
+    fixed_ends,
+    must_fix_end,
+    within_end,
+)
 from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
 from s3sink_job.flush.resets import pending_reset, reset_topics
 from s3sink_job.flush.starting_offsets import describe_start, start_topics, starting_offsets
@@ -53,7 +61,7 @@ class Observer:
         self._commit(committer, changes)
         # Only after the commit: until then the ends of a new log must not replace those of the old one.
         self._log_ends |= {at: o.end for at, o in changes.known.items() if at not in changes.problems}
-        return Observation(changes, tuple(t for t in committer.state.truncations if t not in before))
+        return Observation(within_end(changes), tuple(t for t in committer.state.truncations if t not in before))
 
     def _changes(self, committer: Committer) -> TopicChanges:
         admin = self._kafka.admin()
@@ -70,8 +78,13 @@ class Observer:
                 f"reset {reset.nonce!r} waits until {count} lost objects are written again or given up",
                 reason="RepairUnderWay",
             )
-        if reset or not committer.state.contacted:
-            notes += self._start(committer, known, seen, reset)
+        state = committer.state
+        if reset or not state.contacted:
+            state, started = self._start(state, known, seen, reset)
+            notes += started
+        state, ended = self._fix_end(state, known, seen)
+        if state != committer.state:
+            committer.swap(state)
         ids = {name: topic.id for name, topic in known.items()}
         changes = detect_topic_changes(
             *(committer.state, topics, seen, self._log_ends),
@@ -79,8 +92,9 @@ class Observer:
             now=self._clock(),
             gone=self.topics.gone,
             validated=self._leaders.validate(admin, committer.state, ids, seen),
+            ends=fixed_ends(committer.state),
         )
-        return replace(changes, notes=(*notes, *changes.notes))
+        return replace(changes, notes=(*notes, *ended, *changes.notes))
 
     def _check_topics(
         self, topics: Mapping[str, Topic | None], known: Mapping[str, Topic], state: SinkState, reset: Reset | None
@@ -120,29 +134,46 @@ class Observer:
 
     def _start(
         self,
-        committer: Committer,
+        state: SinkState,
         topics: Mapping[str, Topic],
         seen: Mapping[TopicPartition, Offsets],
         reset: Reset | None,
-    ) -> tuple[str, ...]:
+    ) -> tuple[SinkState, tuple[str, ...]]:
         """First contact, or a reset. The offsets are stored before anything is read, so that `Latest` means now."""
-        silent = [f"{n}-{p}" for n, topic in topics.items() for p in topic.partitions if (n, p) not in seen]
-        if silent:
-            what = "a reset" if reset else "the first start"
-            raise KafkaUnavailable(f"{what} needs every partition, but Kafka has no offsets of {', '.join(silent)}")
+        _need_every_partition("a reset" if reset else "the first start", topics, seen)
         wanted = reset.to if reset else self._spec.source.starting_offsets
-        at_time: dict[TopicPartition, int | None] = {}
-        if isinstance(wanted, FromTimestamp):
-            at_time = self._kafka.admin().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
+        at_time = self._offsets_at(wanted, seen)
         epochs = {at: offsets.leader_epoch for at, offsets in seen.items()}
         if reset is None:
             starts = starting_offsets(wanted, seen, at_time)
-            committer.swap(start_topics(committer.state, topics, starts, self._clock(), epochs))
-            return ()
+            return start_topics(state, topics, starts, self._clock(), epochs), ()
         starts = starting_offsets(wanted, seen, at_time, "spec.reset.to")
-        names = ". New objects have the next generation in their names" if committer.state.topics else ""
-        committer.swap(reset_topics(committer.state, reset.nonce, topics, starts, self._clock(), epochs))
-        return (f"reset {reset.nonce!r}: every topic begins at {describe_start(wanted)}{names}",)
+        names = ". New objects have the next generation in their names" if state.topics else ""
+        note = f"reset {reset.nonce!r}: every topic begins at {describe_start(wanted)}{names}"
+        return reset_topics(state, reset.nonce, topics, starts, self._clock(), epochs), (note,)
+
+    def _fix_end(
+        self, state: SinkState, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]
+    ) -> tuple[SinkState, tuple[str, ...]]:
+        """Once for a bounded run. An end that was fixed before stays, whatever Kafka has now."""
+        source = self._spec.source
+        if source.ending_offsets is None:
+            return replace(state, end=None), ()
+        if not must_fix_end(state, source):
+            return state, ()
+        _need_every_partition("fixing endingOffsets", topics, seen)
+        now = self._clock()
+        ends = ending_offsets(source.ending_offsets, seen, self._offsets_at(source.ending_offsets, seen), now)
+        fixed = fix_end(state, source, topics, ends, now)
+        note = already_past_end(fixed)
+        return fixed, (note,) if note else ()
+
+    def _offsets_at(
+        self, wanted: StartingOffsets | EndingOffsets, seen: Mapping[TopicPartition, Offsets]
+    ) -> dict[TopicPartition, int | None]:
+        if not isinstance(wanted, FromTimestamp | ToTimestamp):
+            return {}
+        return self._kafka.admin().offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
 
     def _commit(self, committer: Committer, changes: TopicChanges) -> None:
         """New partitions, new generations, gaps."""
@@ -166,3 +197,9 @@ class Observer:
             self._reporter.lost(changes.gaps)
         elif changes.state != committer.state:
             committer.swap(changes.state)
+
+
+def _need_every_partition(what: str, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]) -> None:
+    silent = [f"{n}-{p}" for n, topic in topics.items() for p in topic.partitions if (n, p) not in seen]
+    if silent:
+        raise KafkaUnavailable(f"{what} needs every partition, but Kafka has no offsets of {', '.join(silent)}")

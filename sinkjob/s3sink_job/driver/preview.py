@@ -14,6 +14,7 @@ from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.driver.driver import Driver
 from s3sink_job.driver.takeover import adopt_from
+from s3sink_job.flush.ending_offsets import describe_end
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
 from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.plan import PartitionTimes, Plan, lagging_since
@@ -57,6 +58,7 @@ class Preview:
             "state": None if self.stored is None else f"at flush {self.stored.flush}",
             "publishing": self.stored.publishing if self.stored else None,
             "reset": self._reset,
+            "end": describe_end(end) if (end := self.sink.spec.source.ending_offsets) else None,
             "paused": self.sink.spec.state != "Running",
             "notes": list(self.changes.notes),
             "left": self.plan.left,

@@ -9,6 +9,7 @@ from s3sink_api.spec import Metadata, S3Sink
 from s3sink_job.base.errors import FinalError
 from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.commit.letter_publisher import LetterPublisher
 from s3sink_job.flush.state import Owner, Resource
 from s3sink_job.report import logs
 from s3sink_job.report.status import Reporter
@@ -42,14 +43,20 @@ def check_store(sink: S3Sink, routing: Routing, bucket: Bucket, reporter: Report
 
 
 def take_over(
-    sink: S3Sink, bucket: Bucket, clock: Callable[[], float], *, cluster: str, conditional: bool
+    sink: S3Sink,
+    bucket: Bucket,
+    clock: Callable[[], float],
+    letters: LetterPublisher | None = None,
+    *,
+    cluster: str,
+    conditional: bool,
 ) -> Committer:
     metadata = sink.metadata
     owner = Owner(cluster, metadata.namespace, metadata.name, metadata.uid)
     ledger = Ledger(bucket, state_folder(sink), owner, conditional=conditional)
     state = ledger.take_over(adopt_from(metadata), _resource(metadata))
     logs.info("took over", epoch=state.epoch, flush=state.flush, writer=ledger.writer)
-    return Committer(ledger, state, clock)
+    return Committer(ledger, state, clock, letters=letters)
 
 
 def _resource(metadata: Metadata) -> Resource | None:

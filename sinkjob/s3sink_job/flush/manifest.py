@@ -11,7 +11,13 @@ from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.rollback import known_to_0_1
 
 FORMAT_VERSION = 2
-"""0.1.0 reads and writes 1. 2 has encodings that it does not have, routes, and other buckets."""
+"""0.1.0 reads and writes 1. 2 has encodings that it does not have, routes, other buckets, and dead letters."""
+STAGED = "Staged"
+"""Of objects of dead letters that are to be sent to a topic."""
+SINCE_0_2 = ("bucket", "letters")
+"""Fields of objects and slices that are left out where they are empty."""
+OF_DEAD_LETTERS = ("last_letter", "letter_topic")
+"""Fields of a manifest that are left out where there are no dead letters."""
 
 
 @dataclass(frozen=True, order=True)
@@ -56,6 +62,8 @@ class ObjectEntry:
     """What its records have in common. Objects of a group follow one another; those of two groups may interleave."""
     bucket: str = ""
     """Empty for the sink's own bucket."""
+    letters: str = ""
+    """Empty for data. The format of an object of dead letters, or that it is staged for a topic."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class SliceEntry:
     """Bytes written and read; 0 in manifests of releases that did not count them."""
     more: bool = False
     """Whether more offsets after it were due. They still are."""
+    letters: tuple[int, ...] = ()
+    """Offsets of dead letters."""
 
 
 def record_name(topic: str, generation: int, partition: int, offset: int) -> str:
@@ -129,6 +139,25 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class LetterTopicEntry:
+    """The topic that staged dead letters are sent to, and whether they get headers with the error."""
+
+    name: str
+    context: bool
+
+
+@dataclass(frozen=True)
+class LastLetter:
+    """The last dead letter of a flush."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     number: int
     writer: str
@@ -152,6 +181,9 @@ class Manifest:
     """By topic."""
     mends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By flush: the numbers of its objects that this one replaces."""
+    last_letter: LastLetter | None = None
+    letter_topic: LetterTopicEntry | None = None
+    """Where the staged dead letters of this flush go."""
 
     def encoding_of(self, topic: str) -> Mapping[str, Any]:
         return self.routed.get(topic, self.encoding)
@@ -161,23 +193,34 @@ class Manifest:
         return manifest_name(self.number, self.writer)
 
     @property
+    def data(self) -> tuple[ObjectEntry, ...]:
+        """The objects without dead letters."""
+        return tuple(entry for entry in self.objects if not entry.letters)
+
+    @property
     def rows(self) -> int:
-        return sum(o.rows for o in self.objects)
+        return sum(o.rows for o in self.data)
+
+    @property
+    def dead_lettered(self) -> int:
+        return sum(len(part.letters) for part in self.slices)
 
     @property
     def size(self) -> int:
-        return sum(o.bytes for o in self.objects)
+        return sum(o.bytes for o in self.data)
 
     @property
     def format_version(self) -> int:
         """The lowest that fits: an older s3sink continues where nothing new is used, and refuses it otherwise."""
-        elsewhere = self.routed or any(entry.bucket for entry in self.objects)
+        elsewhere = self.routed or self.dead_lettered or any(entry.bucket or entry.letters for entry in self.objects)
         return 1 if known_to_0_1(self.encoding) and not elsewhere else FORMAT_VERSION
 
     def to_json(self) -> bytes:
         doc = asdict(self)
-        # 0.1.0 has a single bucket, and fails on a field that it does not have.
-        doc["objects"] = [{k: v for k, v in o.items() if k != "bucket" or v} for o in doc["objects"]]
+        # 0.1.0 has a single bucket and no dead letters, and fails on a field that it does not have.
+        for name in ("objects", "slices"):
+            doc[name] = [{k: v for k, v in entry.items() if v or k not in SINCE_0_2} for entry in doc[name]]
+        doc = {k: v for k, v in doc.items() if v is not None or k not in OF_DEAD_LETTERS}
         return json.dumps({"formatVersion": self.format_version, **doc}, indent=1).encode()
 
 
@@ -206,7 +249,7 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             committed_at=doc["committed_at"],
             encoding=doc["encoding"],
             previous=doc["previous"],
-            slices=tuple(SliceEntry(**{**s, "skipped": tuple(s["skipped"])}) for s in doc["slices"]),
+            slices=tuple(_slice_from_doc(s) for s in doc["slices"]),
             objects=tuple(object_from_doc(o) for o in doc["objects"]),
             gaps=tuple(Gap(**g) for g in doc["gaps"]),
             replaces=tuple(doc["replaces"]),
@@ -215,9 +258,15 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
             stamp=doc.get("stamp", 0),
             logs={topic: _log_from_doc(log) for topic, log in doc.get("logs", {}).items()},
             mends={flush: tuple(numbers) for flush, numbers in doc.get("mends", {}).items()},
+            last_letter=LastLetter(**letter) if (letter := doc.get("last_letter")) else None,
+            letter_topic=LetterTopicEntry(**topic) if (topic := doc.get("letter_topic")) else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(f"{where} is not a flush manifest: {error}", reason="CorruptState") from error
+
+
+def _slice_from_doc(doc: Mapping[str, Any]) -> SliceEntry:
+    return SliceEntry(**{**doc, "skipped": tuple(doc["skipped"]), "letters": tuple(doc.get("letters", ()))})
 
 
 def _log_from_doc(doc: Mapping[str, Any]) -> SourceLog:

@@ -24,9 +24,14 @@ def backoff(retries: Retries, attempts: int) -> float:
 class Backoff:
     """When the partition is tried again, and why it waits. No attempts: a person must act."""
 
+    since: float
     until: float
     attempts: int
     problem: Problem
+
+    def end(self, now: float) -> float:
+        """If the clock was set back, the backoff is over: else it would last until the clock is where it was."""
+        return now if now < self.since and math.isfinite(self.until) else self.until
 
 
 @dataclass
@@ -41,9 +46,10 @@ class PartitionBackoff:
         """Returns when the partition is tried again."""
         before = self._holds.get(at)
         attempts = (before.attempts if before else 0) + 1 if retryable else 0
-        until = self.clock() + (backoff(self.retries, attempts) if attempts else RECHECK_AFTER)
+        now = self.clock()
+        until = now + (backoff(self.retries, attempts) if attempts else RECHECK_AFTER)
         over = self.ends and not 0 < attempts <= self.retries.max
-        self._holds[at] = Backoff(math.inf if over else until, attempts, problem)
+        self._holds[at] = Backoff(now, math.inf if over else until, attempts, problem)
         return until
 
     def drop(self, at: TopicPartition) -> None:
@@ -54,7 +60,7 @@ class PartitionBackoff:
         self._holds = {at: hold for at, hold in self._holds.items() if at in kept}
 
     def held(self, at: TopicPartition) -> bool:
-        return at in self._holds and self.clock() < self._holds[at].until
+        return at in self._holds and (now := self.clock()) < self._holds[at].end(now)
 
     def will_retry(self, at: TopicPartition) -> bool:
         hold = self._holds.get(at)
@@ -66,7 +72,8 @@ class PartitionBackoff:
 
     @property
     def until(self) -> dict[TopicPartition, float]:
-        return {at: hold.until for at, hold in self._holds.items()}
+        now = self.clock()
+        return {at: hold.end(now) for at, hold in self._holds.items()}
 
     @property
     def problems(self) -> dict[TopicPartition, Problem]:

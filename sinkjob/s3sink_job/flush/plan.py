@@ -27,6 +27,8 @@ class PartitionTimes:
 
     level_at: Mapping[TopicPartition, float] = field(default_factory=dict)
     """When a partition was last seen caught up."""
+    set_back: Mapping[TopicPartition, tuple[float, float]] = field(default_factory=dict)
+    """Last flushes that are in the future, since the clock was set back: their time, and when this was noticed."""
     held_until: Mapping[TopicPartition, float] = field(default_factory=dict)
     """The end of the backoff of a partition that failed. Infinity: it is not tried again."""
 
@@ -48,7 +50,15 @@ def note_caught_up(
     times: PartitionTimes, state: SinkState, seen: Mapping[TopicPartition, Offsets], now: float
 ) -> PartitionTimes:
     caught_up = {at: now for at, offsets in seen.items() if offsets.stable <= state.offset(*at)}
-    return PartitionTimes(level_at={**times.level_at, **caught_up}, held_until=times.held_until)
+    level_at = {at: min(level, now) for at, level in times.level_at.items()}
+    set_back = {}
+    for at in seen:
+        flushed, before = _last_flush(state, at), times.set_back.get(at)
+        if before and before[0] == flushed:
+            set_back[at] = (flushed, min(before[1], now))
+        elif flushed > now:
+            set_back[at] = (flushed, now)
+    return PartitionTimes({**level_at, **caught_up}, set_back, times.held_until)
 
 
 def make_plan(
@@ -92,9 +102,14 @@ def _due_range(state: SinkState, at: TopicPartition, start: int, end: int, reaso
 
 
 def lagging_since(state: SinkState, times: PartitionTimes, at: TopicPartition) -> float:
+    """If the clock was set back, an interval counts from when this was noticed, not from a time in the future."""
+    flushed, (ahead, noticed) = _last_flush(state, at), times.set_back.get(at, (0.0, 0.0))
+    return max(noticed if flushed == ahead else flushed, times.level_at.get(at, 0.0))
+
+
+def _last_flush(state: SinkState, at: TopicPartition) -> float:
     known = partition_of(state, at)
-    since = known.flushed_at if known.waiting_since is None else known.waiting_since
-    return max(since, times.level_at.get(at, 0.0))
+    return known.flushed_at if known.waiting_since is None else known.waiting_since
 
 
 def _lagging(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from s3sink_api.spec import Reset
 from s3sink_job.flush.kafka_metadata import Topic, TopicPartition
@@ -33,4 +34,5 @@ def reset_topics(
         topic = topics.get(name, Topic(known.id, ()))
         begin = {p: starts[name, p] for p in topic.partitions}
         state = next_generation(state, name, topic.id, begin, now, {p: (epochs or {}).get((name, p)) for p in begin})
-    return record_reset(start_topics(state, topics, starts, now, epochs), nonce, now)
+    # The offsets of an end are those of the generation before.
+    return record_reset(replace(start_topics(state, topics, starts, now, epochs), end=None), nonce, now)

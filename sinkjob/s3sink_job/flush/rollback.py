@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-OF_TYPED_RECORDS = ("key_schema", "value_schema", "key_registry", "value_registry")
+OF_TYPED_RECORDS = (
+    *("key_schema", "value_schema", "key_registry", "value_registry"),
+    *("key_options", "value_options", "evolution"),
+)
 SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout", *OF_TYPED_RECORDS)
 """Fields of an encoding's document that 0.1.0 does not accept."""
 

@@ -36,10 +36,16 @@ def starting_offsets(
             return starts
 
 
-def _listed_offset(where: str, item: TopicOffset, seen: Mapping[TopicPartition, Offsets]) -> int:
+def listed_partition(where: str, item: TopicOffset, seen: Mapping[TopicPartition, Offsets], *, reason: str) -> Offsets:
+    """The offsets that Kafka has of a partition in the manifest."""
     known = seen.get((item.topic, item.partition))
     if known is None:
-        raise FinalError(f"{where}: {item.topic} has no partition {item.partition}", reason="StartingOffsets")
+        raise FinalError(f"{where}: {item.topic} has no partition {item.partition}", reason=reason)
+    return known
+
+
+def _listed_offset(where: str, item: TopicOffset, seen: Mapping[TopicPartition, Offsets]) -> int:
+    known = listed_partition(where, item, seen, reason="StartingOffsets")
     if not known.earliest <= item.offset <= known.end:
         name = f"{item.topic}-{item.partition}"
         raise FinalError(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from s3sink_job.flush.kafka_metadata import TopicPartition
-from s3sink_job.flush.manifest import Gap
+from s3sink_job.flush.manifest import Gap, LastLetter
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,36 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class LetterTotals:
+    """Dead letters since the first start, and the last one with the time of its commit."""
+
+    count: int = 0
+    last: LastLetter | None = None
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
 class ResetDone:
     nonce: str
     at: float
+
+
+@dataclass(frozen=True)
+class TopicEnd:
+    id: str
+    """Of the topic whose offsets these are; empty where the broker has no topic ids."""
+    offsets: Mapping[int, int]
+    """By partition: the first offset that the run does not write."""
+
+
+@dataclass(frozen=True)
+class FixedEnd:
+    """Where a run with endingOffsets ends."""
+
+    wanted: str
+    """What the manifest said. The end holds only for that."""
+    at: float
+    topics: Mapping[str, TopicEnd]
 
 
 @dataclass(frozen=True)
@@ -134,6 +161,9 @@ class SinkState:
     lost: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By flush: the objects to write again, because somebody aborted their uploads."""
     truncations: tuple[Truncation, ...] = ()
+    end: FixedEnd | None = None
+    """None in a run without endingOffsets."""
+    letters: LetterTotals = LetterTotals()
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset

@@ -12,14 +12,17 @@ from dataclasses import asdict
 from typing import Any
 
 from s3sink_job.base.errors import ProtocolError
-from s3sink_job.flush.manifest import Gap
+from s3sink_job.flush.manifest import Gap, LastLetter
 from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import (
+    FixedEnd,
+    LetterTotals,
     Owner,
     PartitionState,
     ResetDone,
     Resource,
     SinkState,
+    TopicEnd,
     TopicState,
     Totals,
     TruncatedLog,
@@ -36,6 +39,10 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 def state_to_json(state: SinkState) -> bytes:
     doc = asdict(state)
+    if state.end is None:
+        del doc["end"]
+    if state.letters == LetterTotals():
+        del doc["letters"]
     newer: dict[str, dict[str, dict[int, Any]]] = {EPOCHS: {}, TRUNCATED_LOGS: {}}
     for name, topic in doc["topics"].items():
         # As 0.1.0 has it. With another text it would see a recreated topic.
@@ -90,6 +97,8 @@ def state_from_json(body: bytes, where: str) -> SinkState:
             resource=Resource(**resource) if resource else None,
             lost={flush: tuple(places) for flush, places in doc.get("lost", {}).items()},
             truncations=tuple(Truncation(**t) for t in doc.get("truncations", ())),
+            end=_fixed_end(doc.get("end")),
+            letters=_letters(doc.get("letters", {})),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(
@@ -97,6 +106,11 @@ def state_from_json(body: bytes, where: str) -> SinkState:
             "nothing was changed",
             reason="CorruptState",
         ) from error
+
+
+def _letters(doc: Mapping[str, Any]) -> LetterTotals:
+    last = doc.get("last")
+    return LetterTotals(**{**doc, "last": LastLetter(**last) if last else None})
 
 
 def _newer_fields(doc: Mapping[str, Any], topic: str) -> tuple[Mapping[str, int], Mapping[str, Any]]:
@@ -110,6 +124,17 @@ def _topic(doc: Mapping[str, Any], epochs: Mapping[str, int], logs: Mapping[str,
     }
     topic_id = "" if doc["id"] == NO_ID else doc["id"]
     return TopicState(topic_id, doc["generation"], partitions, doc.get("schema", ""))
+
+
+def _fixed_end(doc: Mapping[str, Any] | None) -> FixedEnd | None:
+    if doc is None:
+        return None
+    topics = {name: TopicEnd(topic["id"], _by_number(topic["offsets"])) for name, topic in doc["topics"].items()}
+    return FixedEnd(doc["wanted"], doc["at"], topics)
+
+
+def _by_number(doc: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): value for partition, value in doc.items()}
 
 
 def _truncated_log(doc: Mapping[str, Any] | None) -> TruncatedLog | None:

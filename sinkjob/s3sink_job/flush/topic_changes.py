@@ -51,11 +51,13 @@ def detect_topic_changes(
     now: float,
     gone: Mapping[str, float] | None = None,
     validated: OffsetValidation = OffsetValidation(),  # noqa: B008 - frozen
+    ends: Mapping[TopicPartition, int] | None = None,
 ) -> TopicChanges:
     """Compares the sink's state with what Kafka reports. `known_ends` are the ends of the logs when last seen.
 
     `gone` are topics of a pattern that Kafka no longer has, and since when: only these are ever given up.
     `validated` is Kafka's answer about committed offsets after a change of leader.
+    `ends`: where a bounded run ends. Records after it that Kafka deleted are not lost to it.
     """
     found = _Found(state)
     for name, topic in topics.items():
@@ -70,7 +72,7 @@ def detect_topic_changes(
     found.gaps += changes.gaps
     found.problems |= changes.problems
     found.notes += changes.notes
-    readable = _follow_retention(found, seen, skip_lost=skip_lost, now=now)
+    readable = _follow_retention(found, seen, ends or {}, skip_lost=skip_lost, now=now)
     return TopicChanges(found.state, seen, readable, tuple(found.gaps), found.problems, tuple(found.notes))
 
 
@@ -107,7 +109,12 @@ def _follow_existing(
 
 
 def _follow_retention(
-    found: _Found, seen: Mapping[TopicPartition, Offsets], *, skip_lost: bool, now: float
+    found: _Found,
+    seen: Mapping[TopicPartition, Offsets],
+    ends: Mapping[TopicPartition, int],
+    *,
+    skip_lost: bool,
+    now: float,
 ) -> dict[TopicPartition, Offsets]:
     """Stops or skips where Kafka deleted records before they were written. Returns the readable partitions."""
     readable: dict[TopicPartition, Offsets] = {}
@@ -115,14 +122,15 @@ def _follow_retention(
         committed = found.state.offset(*at)
         if at in found.problems:
             continue
-        if offsets.earliest <= committed:
+        lost_to = min(offsets.earliest, ends.get(at, offsets.earliest))
+        if lost_to <= committed:
             readable[at] = offsets
         elif skip_lost:
             generation = found.state.topics[at[0]].generation
-            found.gaps.append(Gap(at[0], generation, at[1], committed, offsets.earliest, GapReason.RETENTION, now))
+            found.gaps.append(Gap(at[0], generation, at[1], committed, lost_to, GapReason.RETENTION, now))
             readable[at] = offsets
         else:
-            found.problems[at] = _lost(at, committed, offsets.earliest)
+            found.problems[at] = _lost(at, committed, lost_to)
     return readable
 
 
@@ -153,6 +161,6 @@ def _missing(state: SinkState, name: str) -> dict[TopicPartition, Problem]:
     return {(name, p): problem for p in ((known and known.partitions) or [0])}
 
 
-def _lost(at: TopicPartition, committed: int, earliest: int) -> Problem:
-    text = f"{at[0]}-{at[1]}: Kafka deleted offsets {committed} to {earliest - 1} before they were written (retention)"
+def _lost(at: TopicPartition, committed: int, lost_to: int) -> Problem:
+    text = f"{at[0]}-{at[1]}: Kafka deleted offsets {committed} to {lost_to - 1} before they were written (retention)"
     return Problem("DataLoss", f"{text}; the partition is stopped. Set spec.source.onDataLoss to Skip to continue")

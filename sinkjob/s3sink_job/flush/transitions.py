@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from s3sink_job.base.errors import ProtocolError
-from s3sink_job.flush.manifest import Gap, Manifest, SliceEntry
-from s3sink_job.flush.state import PartitionState, ResetDone, SinkState, TopicState, Totals, Truncation, same_topic
+from s3sink_job.flush.manifest import STAGED, Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.flush.state import (
+    LetterTotals,
+    PartitionState,
+    ResetDone,
+    SinkState,
+    TopicState,
+    Totals,
+    Truncation,
+    same_topic,
+)
 
 RECENT_GAPS = 20
 RECENT_TRUNCATIONS = 20
@@ -87,13 +96,19 @@ def commit(state: SinkState, manifest: Manifest) -> SinkState:
         state,
         flush=manifest.number,
         last=manifest.name,
-        publishing=manifest.name if any(entry.upload_id for entry in manifest.objects) else None,
+        publishing=manifest.name if any(_to_publish(entry) for entry in manifest.objects) else None,
         topics=topics,
         totals=_add(state.totals, manifest),
         recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
         stamp=max(state.stamp, manifest.stamp),
         lost=_still_lost(state.lost, manifest.mends),
+        letters=_add_letters(state.letters, manifest),
     )
+
+
+def _to_publish(entry: ObjectEntry) -> bool:
+    """Not an object of a single record: it is visible already."""
+    return bool(entry.upload_id) or entry.letters == STAGED
 
 
 def _move_offset(topic: TopicState, move: SliceEntry | Gap, manifest: Manifest) -> TopicState:
@@ -161,11 +176,17 @@ def _add(totals: Totals, manifest: Manifest) -> Totals:
     return Totals(
         records=totals.records + (0 if again else manifest.rows),
         bytes=totals.bytes + (0 if again else manifest.size),
-        objects=totals.objects + (0 if again else len(manifest.objects)),
+        objects=totals.objects + (0 if again else len(manifest.data)),
         skipped=totals.skipped + sum(len(s.skipped) for s in manifest.slices),
         gaps=totals.gaps + len(manifest.gaps),
         gap_offsets=totals.gap_offsets + sum(g.end - g.start for g in manifest.gaps),
     )
+
+
+def _add_letters(letters: LetterTotals, manifest: Manifest) -> LetterTotals:
+    if not manifest.dead_lettered:
+        return letters
+    return LetterTotals(letters.count + manifest.dead_lettered, manifest.last_letter, manifest.committed_at)
 
 
 def with_topic(state: SinkState, name: str, topic: TopicState) -> SinkState:

@@ -21,12 +21,14 @@ import pyruhvro
 import zstandard
 
 from s3sink_job.base.spill import Spill
+from s3sink_job.columns.sources import NO_SOURCES, Sources
 from s3sink_job.formats.avro_columns import decoded, encodable
 from s3sink_job.formats.avro_schema import SOURCE_NAME, arrow_type, avro_schema, encodable_schema, plain_schema
 from s3sink_job.formats.compression import DEFAULT_LEVELS, ByteSink, xz
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.row_buffer import FixedSchemaObject
 from s3sink_job.formats.settings import Output
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 ENOUGH = 16 * 2**20
@@ -63,8 +65,8 @@ class AvroFormat(OutputFormat):
     rows = RowKind.COLUMNS
     compresses_within = True
 
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
-        return FixedSchemaObject(lambda record: AvroEncoder(output, sink, record), ENOUGH)
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
+        return FixedSchemaObject(lambda record: AvroEncoder(output, sink, record, notes.sources()), ENOUGH)
 
     def read(self, data: bytes, output: Output) -> pa.Table:
         return read_avro(data)
@@ -73,11 +75,11 @@ class AvroFormat(OutputFormat):
 class AvroEncoder:
     held = 0
 
-    def __init__(self, output: Output, sink: ByteSink, record: pa.StructType) -> None:
+    def __init__(self, output: Output, sink: ByteSink, record: pa.StructType, sources: Sources = NO_SOURCES) -> None:
         self._sink = sink
         self._compress = _compressor(output.codec, output.level)
         self._sync = os.urandom(SYNC_BYTES)
-        schema = avro_schema(record)
+        schema = avro_schema(record, sources)
         self._serialize = Serializer(schema)
         self.size = 0
         self._emit(header(schema, CODECS[output.codec], self._sync))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from s3sink_job.columns.types import TEXT, UNITS, decimal
+from s3sink_job.columns.sources import NO_SOURCES, SourceField, SourceRecord, Sources
+from s3sink_job.columns.types import ITEM, TEXT, UNITS, Path, decimal
 from s3sink_job.formats.avro_names import avro_name
 
-NAMESPACE = "s3sink"
+NAMESPACE, ROW = "s3sink", "Row"
+"""Of records whose source has no name for them."""
+FULL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+UNKNOWN = SourceRecord({})
 SOURCE_NAME = "sourceName"
 """The property of a field with its name, where Avro does not allow that name."""
 SIMPLE = {
@@ -35,52 +41,108 @@ FROM_LOGICAL = {name: kind for kind, (_, name) in LOGICAL.items()}
 MOST_FIXED_BYTES = 64
 
 
-def avro_schema(record: pa.StructType) -> dict[str, Any]:
-    return _record_schema(record, (NAMESPACE,))
+def avro_schema(record: pa.StructType, sources: Sources = NO_SOURCES) -> dict[str, Any]:
+    """`sources` have the names, docs, aliases and defaults of the records' own schemas, by the path among the rows."""
+    return _SchemaWriter(sources).record(record, ())
 
 
-def _record_schema(record: pa.StructType, path: tuple[str, ...]) -> dict[str, Any]:
-    """The path to a nested record is its namespace, so that no two have the same name."""
-    return {
-        "type": "record",
-        "name": "Row",
-        "namespace": ".".join(path),
-        "fields": [_field_schema(field, path) for field in record],
-    }
+class _SchemaWriter:
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._names: set[str] = set()
+        """Full names of records so far: each may be defined once."""
+
+    def record(self, record: pa.StructType, path: Path) -> dict[str, Any]:
+        name, source = self._source(path)
+        return {
+            "type": "record",
+            **self._unique(name or ROW, path),
+            **_described(source),
+            "fields": [self._field(field, record, source, path) for field in record],
+        }
+
+    def _unique(self, name: str, path: Path) -> dict[str, str]:
+        """Name and namespace of a record. Readers compare the name alone, so it is kept where the namespace is not."""
+        namespace, _, short = name.rpartition(".")
+        if name in self._names or name == ROW:
+            namespace = _namespace(path)
+            while f"{namespace}.{short}" in self._names:
+                short += "_"
+        self._names.add(f"{namespace}.{short}" if namespace else short)
+        return {"name": short, "namespace": namespace}
+
+    def _source(self, path: Path) -> tuple[str, SourceRecord]:
+        """The source's record, if there is only one at this path, and if Avro takes its name."""
+        match list(self._sources.get(path, {}).items()):
+            case [(name, record)]:
+                return (name if FULL_NAME.fullmatch(name) else "", record)
+        return "", UNKNOWN
+
+    def _field(self, field: pa.Field, beside: pa.StructType, record: SourceRecord, path: Path) -> dict[str, Any]:
+        name, source = avro_name(field.name), record.fields.get(field.name)
+        known = {} if name == field.name else {SOURCE_NAME: field.name}
+        kind = self._schema(field.type, (*path, field.name))
+        default = None if source is None else source_default(source, kind)
+        union = ["null", kind] if default is None else [kind, "null"]
+        described = _described(source, without=beside.names)
+        return {"name": name, "type": union, "default": default, **known, **described}
+
+    def _nullable(self, kind: pa.DataType, path: Path) -> list[Any]:
+        return ["null", self._schema(kind, path)]
+
+    def _schema(self, kind: pa.DataType, path: Path) -> Any:
+        if pa.types.is_struct(kind):
+            return self.record(kind, path)
+        if pa.types.is_list(kind):
+            return {"type": "array", "items": self._nullable(kind.value_type, (*path, ITEM))}
+        if pa.types.is_map(kind):
+            return {"type": "map", "values": self._nullable(kind.item_type, (*path, ITEM))}
+        if pa.types.is_decimal(kind):
+            return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+        if pa.types.is_fixed_size_binary(kind):
+            return _fixed_schema(kind.byte_width, path)
+        if kind in LOGICAL:
+            simple, logical = LOGICAL[kind]
+            return {"type": simple, "logicalType": logical}
+        return SIMPLE[kind]
 
 
-def _field_schema(field: pa.Field, path: tuple[str, ...]) -> dict[str, Any]:
-    name = avro_name(field.name)
-    known = {} if name == field.name else {SOURCE_NAME: field.name}
-    return {"name": name, "type": _nullable(field.type, (*path, name)), "default": None, **known}
+def _described(source: SourceRecord | SourceField | None, without: Sequence[str] = ()) -> dict[str, Any]:
+    """`without` are fields of the same record: an older version may have one with the name of an alias."""
+    if source is None:
+        return {}
+    aliases = [alias for alias in source.aliases if FULL_NAME.fullmatch(alias) and alias not in without]
+    return {**({"doc": source.doc} if source.doc else {}), **({"aliases": aliases} if aliases else {})}
 
 
-def _nullable(kind: pa.DataType, path: tuple[str, ...]) -> list[Any]:
-    return ["null", _schema_of(kind, path)]
+def source_default(source: SourceField, kind: Any) -> Any:
+    """The default of the source, where the written type can have it; None is Avro's null."""
+    value = json.loads(source.default or "null")
+    simple = kind["type"] if isinstance(kind, dict) else kind
+    match simple, value:
+        case ("array", []) | ("map", {}) if not value:
+            return value
+        case ("boolean", bool()) | ("string", str()):
+            return value
+        case ("bytes", str()) if value.isascii() or max(value) <= "\xff":
+            return value
+        case ("int" | "long" | "float" | "double", int()) if not isinstance(value, bool):
+            return value
+        case ("float" | "double", float()):
+            return value
+    return None
 
 
-def _schema_of(kind: pa.DataType, path: tuple[str, ...]) -> Any:
-    if pa.types.is_struct(kind):
-        return _record_schema(kind, path)
-    if pa.types.is_list(kind):
-        return {"type": "array", "items": _nullable(kind.value_type, path)}
-    if pa.types.is_map(kind):
-        return {"type": "map", "values": _nullable(kind.item_type, path)}
-    if pa.types.is_decimal(kind):
-        return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
-    if pa.types.is_fixed_size_binary(kind):
-        return _fixed_schema(kind.byte_width, path)
-    if kind in LOGICAL:
-        simple, logical = LOGICAL[kind]
-        return {"type": simple, "logicalType": logical}
-    return SIMPLE[kind]
+def _namespace(path: Path) -> str:
+    """The path is in it, so that no two records have the same full name."""
+    return ".".join((NAMESPACE, *(avro_name(name) for name in path if name != ITEM)))
 
 
-def _fixed_schema(size: int, path: tuple[str, ...]) -> dict[str, Any]:
+def _fixed_schema(size: int, path: Path) -> dict[str, Any]:
     """The size is a property of bytes, too: without it the type would not be known to a reader."""
     if not words(size):
         return {"type": "bytes", "size": size}
-    return {"type": "fixed", "name": "Fixed", "namespace": ".".join(path), "size": size}
+    return {"type": "fixed", "name": "Fixed", "namespace": _namespace(path), "size": size}
 
 
 def words(size: int) -> list[int]:
@@ -130,7 +192,7 @@ def _within(schema: Any, change: Callable[[Any], Any]) -> Any:
 def arrow_type(schema: Any, *, plain: bool = False) -> pa.DataType:
     """The type of a schema that was written here; `plain` with the names in the file, without logical types."""
     if isinstance(schema, list):
-        return arrow_type(schema[1], plain=plain)
+        return arrow_type(next(branch for branch in schema if branch != "null"), plain=plain)
     match schema:
         case str():
             return FROM_AVRO[schema]

@@ -10,6 +10,7 @@ from s3sink_job.base.spill import Spill
 from s3sink_job.formats.compression import ByteSink, compressing, decompress
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.settings import Output
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 
@@ -19,7 +20,7 @@ class BytesFormat(OutputFormat):
     content_type = "application/octet-stream"
     rows = RowKind.VALUES
 
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
         raise TypeError("Bytes has no object of several records: use `value_object` for each record")
 
     def read(self, data: bytes, output: Output) -> pa.Table:

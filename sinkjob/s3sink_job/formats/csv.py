@@ -23,6 +23,7 @@ from s3sink_job.formats.line_writer import LineWriter
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.row_buffer import FixedSchemaObject
 from s3sink_job.formats.settings import CsvOptions, Output
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 ENOUGH = 16 * 2**20
@@ -42,7 +43,7 @@ class CsvFormat(OutputFormat):
     content_type = "text/csv; charset=utf-8"
     rows = RowKind.TEXT_COLUMNS
 
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
         return CsvObject(output, sink)
 
     def read(self, data: bytes, output: Output) -> pa.Table:

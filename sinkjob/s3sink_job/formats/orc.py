@@ -21,6 +21,7 @@ from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
 from s3sink_job.formats.row_buffer import FixedSchemaObject
 from s3sink_job.formats.settings import Output
 from s3sink_job.formats.sink_file import sink_file
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 CODECS = {"None": "uncompressed", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Deflate": "zlib"}
@@ -42,7 +43,7 @@ class OrcFormat(OutputFormat):
     rows = RowKind.COLUMNS
     compresses_within = True
 
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
         return FixedSchemaObject(lambda record: OrcEncoder(output, sink), ENOUGH)
 
     def read(self, data: bytes, output: Output) -> pa.Table:

@@ -15,6 +15,7 @@ from s3sink_job.decode.bad_records import Fault
 from s3sink_job.formats.compression import CODEC_EXTENSIONS, CONTENT_ENCODINGS, ByteSink
 from s3sink_job.formats.row_buffer import common_record, exactly
 from s3sink_job.formats.settings import Output
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 
@@ -60,6 +61,9 @@ class OutputFormat(ABC):
     compresses_within = False
     """Whether compression is part of the format. Otherwise the whole object is compressed."""
 
+    tells_schemas = False
+    """Whether objects have a place for the schemas that their records were written with."""
+
     @property
     def one_record_objects(self) -> bool:
         """Whether each record is an object by itself."""
@@ -71,8 +75,8 @@ class OutputFormat(ABC):
         return self.rows is not RowKind.TEXT_COLUMNS
 
     @abstractmethod
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
-        """Begins an object."""
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
+        """Begins an object. `notes` is for formats that have a place for them."""
 
     @abstractmethod
     def read(self, data: bytes, output: Output) -> pa.Table:

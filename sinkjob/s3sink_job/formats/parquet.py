@@ -25,11 +25,14 @@ from s3sink_job.formats.parquet_dictionaries import repeating
 from s3sink_job.formats.row_buffer import RowBuffer, common_record, exactly
 from s3sink_job.formats.settings import Output
 from s3sink_job.formats.sink_file import sink_file
+from s3sink_job.formats.source_notes import NO_NOTES, SourceNotes
 from s3sink_job.shape.settings import RowKind
 
 CODECS = {"None": "none", "Gzip": "gzip", "Snappy": "snappy", "Lz4": "lz4", "Zstd": "zstd", "Brotli": "brotli"}
 COPY_BYTES = 1 << 20
 FOOTER_BYTES = 512
+SCHEMAS = "s3sink.schemas"
+"""The key of the metadata with the schemas that the records were written with."""
 
 
 class ParquetFormat(OutputFormat):
@@ -38,9 +41,10 @@ class ParquetFormat(OutputFormat):
     content_type = "application/vnd.apache.parquet"
     rows = RowKind.COLUMNS
     compresses_within = True
+    tells_schemas = True
 
-    def open(self, output: Output, sink: ByteSink, spill: Spill) -> ObjectWriter:
-        return ParquetObject(output, sink, spill)
+    def open(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes = NO_NOTES) -> ObjectWriter:
+        return ParquetObject(output, sink, spill, notes)
 
     def read(self, data: bytes, output: Output) -> pa.Table:
         return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
@@ -61,7 +65,8 @@ class SpilledRowGroups:
 
 
 class ParquetObject:
-    def __init__(self, output: Output, sink: ByteSink, spill: Spill) -> None:
+    def __init__(self, output: Output, sink: ByteSink, spill: Spill, notes: SourceNotes) -> None:
+        self._notes = notes
         self._output, self._sink, self._spill = output, sink, spill
         self._pending = RowBuffer()
         self._runs: list[SpilledRowGroups] = []
@@ -105,10 +110,12 @@ class ParquetObject:
             rows = self._pending.take()
             with self._open(rows, sink_file(self._sink)) as writer:
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+                self._describe(writer)
             return tuple(self._pending.texts)
         self.settle()
         with self._spill.writing():
             for run in self._runs:
+                self._describe(run.writer)
                 run.writer.close()
                 run.file.close()
         if len(self._runs) == 1:
@@ -163,6 +170,11 @@ class ParquetObject:
             del first
             for table in tables:
                 writer.write_table(table, row_group_size=max(1, table.num_rows))
+            self._describe(writer)
+
+    def _describe(self, writer: pq.ParquetWriter) -> None:
+        if text := self._notes.schemas_text():
+            writer.add_key_value_metadata({SCHEMAS: text})
 
     def _groups(self) -> Iterator[pa.RecordBatch]:
         for run in self._runs:

@@ -203,6 +203,9 @@ class Admin:
         wanted = tuple(partitions)
         spec = self.jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(millis)
         found = self._list(wanted, self._request(map(self.partition, wanted), spec), committed=False)
+        if silent := [f"{at[0]}-{at[1]}" for at in wanted if at not in found]:
+            # Not the same as None: the caller would take all its records for older.
+            raise KafkaUnavailable(f"Kafka at {self.servers} looked up no offset by time in {', '.join(silent)}")
         return {at: listed.offset if listed.offset >= 0 else None for at, listed in found.items()}
 
     def java_list(self, items: Iterable[Any]) -> Any:

@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+
 BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
 BATCH_RECORDS = 4000
 BATCH_BYTES = 16 * 2**20
 SMALL = BATCH_BYTES // BATCH_RECORDS
-"""Bytes of key and value."""
+"""Bytes of all measured columns."""
+MEASURED = ("key", "value", *SCHEMA_IDS.values())
 NO_LIMIT = 2**31 - 1
 LARGE = "large"
 """The column that marks records that were too large for a job of small ones."""
@@ -31,7 +34,7 @@ def can_be_small(columns: tuple[str, ...]) -> bool:
 
 def without_large(frame: DataFrame) -> DataFrame:
     """The frame with the column `large`. Large records have neither key nor value."""
-    measured = [name for name in ("key", "value") if name in frame.columns]
+    measured = [name for name in MEASURED if name in frame.columns]
     size = sum((f.coalesce(f.length(name), f.lit(0)) for name in measured), f.lit(0))
     large = size > SMALL
     kept: dict[str, Column] = {name: f.when(~large, f.col(name)).alias(name) for name in measured}

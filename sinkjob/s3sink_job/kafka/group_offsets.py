@@ -38,7 +38,7 @@ class GroupOffsets:
             return
         changed = {at: offset for at in partitions if self._published.get(at) != (offset := state.offset(*at))}
         now = self._clock()
-        if not changed or now < self._not_before:
+        if not changed or 0 < self._not_before - now <= RETRY_AFTER:
             return
         try:
             self._publish(admin(), self.group, changed, f"s3sink {state.owner}")

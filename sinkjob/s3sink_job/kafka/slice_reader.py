@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from s3sink_job.base.errors import TransientError
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.properties import ISOLATION, consumer_group
+from s3sink_job.kafka.schema_ids import SCHEMA_IDS, schema_id
 
 # Smaller fetches measured faster, with less garbage. Properties of the spec take precedence.
 CONSUMER = {
@@ -25,6 +26,7 @@ CONSUMER = {
     "fetch.max.wait.ms": "10",
 }
 POLL_TIMEOUT_MS = "30000"
+_OF_HEADERS = {"headers", *SCHEMA_IDS.values()}
 
 
 class JobFailed(TransientError):
@@ -62,9 +64,10 @@ def read_slices(
         # Without a constant group every query would cache new consumers, until the heap is full.
         "kafka.group.id": consumer_group(group, connection),
         "kafka.isolation.level": ISOLATION[isolation],
-        "includeHeaders": str("headers" in columns).lower(),
+        "includeHeaders": str(not _OF_HEADERS.isdisjoint(columns)).lower(),
     }
-    wanted = ["partition", "offset", *columns]
+    computed = {column: schema_id(part).alias(column) for part, column in SCHEMA_IDS.items()}
+    wanted = ["partition", "offset", *(computed.get(name, name) for name in columns)]
     if topic or len({s.topic for s in slices}) > 1:
         wanted.insert(0, "topic")
     reader = spark.read.format("kafka").options(**options)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.flush.manifest import STAGED, Gap, Manifest, ObjectEntry, SliceEntry
 from s3sink_job.task.encoding import Encoding
 from s3sink_job.task.encoding_documents import encoding_from_doc
+from s3sink_job.task.letter_objects import letter_encoding
 
 
 class PartitionGeneration(NamedTuple):
@@ -36,7 +37,7 @@ class PartitionHistory:
     slices: list[SliceEntry] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     objects: list[WrittenObject] = field(default_factory=list)
-    """In the order of their first offsets."""
+    """In the order of their first offsets, with those of dead letters."""
     without_tombstones: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of offsets whose tombstones were left out."""
 
@@ -44,6 +45,14 @@ class PartitionHistory:
     def left_out(self) -> set[int]:
         """Offsets of bad records that were skipped."""
         return {offset for part in self.slices for offset in part.skipped}
+
+    sent: set[int] = field(default_factory=set)
+    """Offsets of dead letters that were sent to a topic."""
+
+    @property
+    def letters(self) -> set[int]:
+        """Offsets of dead letters in objects."""
+        return {offset for part in self.slices for offset in part.letters} - self.sent
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,11 @@ class FlushHistory:
         return [gap for history in self.partitions.values() for gap in history.gaps]
 
     @property
+    def sent(self) -> int:
+        """Dead letters that were sent to a topic."""
+        return sum(len(history.sent) for history in self.partitions.values())
+
+    @property
     def skipped(self) -> int:
         return sum(len(part.skipped) for history in self.partitions.values() for part in history.slices)
 
@@ -79,14 +93,17 @@ def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
         for part in manifest.slices:
             history = partitions[PartitionGeneration(part.topic, part.generation, part.partition)]
             history.slices.append(part)
+            if manifest.letter_topic is not None:
+                history.sent.update(part.letters)
             if encodings[part.topic].shape.nulls == "Skip":
                 history.without_tombstones.append((part.start, part.end))
         for gap in manifest.gaps:
             partitions[PartitionGeneration(gap.topic, gap.generation, gap.partition)].gaps.append(gap)
         for entry in manifest.objects:
-            if entry.key not in replaced:
+            if entry.key not in replaced and entry.letters != STAGED:
                 history = partitions[PartitionGeneration(entry.topic, entry.generation, entry.partition)]
-                history.objects.append(WrittenObject(entry, encodings[entry.topic]))
+                encoding = letter_encoding(entry.letters) if entry.letters else encodings[entry.topic]
+                history.objects.append(WrittenObject(entry, encoding))
                 schemas.wrote(entry, manifest.number)
         schemas.changed(manifest)
         # A later flush wrote these objects again: here they no longer count.
@@ -117,7 +134,7 @@ class _SchemaChanges:
             self._changes[topic].append((manifest.number, schema))
 
     def of(self, written: WrittenObject) -> str:
-        if written.encoding.format.keeps_types:
+        if written.entry.letters or written.encoding.format.keeps_types:
             return ""
         flush = self._flush_of[written.entry.key]
         return next((name for at, name in self._changes[written.entry.topic] if at <= flush), "")

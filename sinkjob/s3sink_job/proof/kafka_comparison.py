@@ -16,13 +16,13 @@ from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.state import SinkState, same_topic
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.slice_reader import collect, read_slices
-from s3sink_job.proof.comparison_task import ComparisonTask, ExpectedPartition
+from s3sink_job.proof.comparison_task import ComparisonTask
 from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, PartitionHistory
+from s3sink_job.proof.records_by_object import ExpectedPartition
 from s3sink_job.proof.verify_report import RecordCounts
 from s3sink_job.stores.bucket import Bucket
+from s3sink_job.task.encoding import KAFKA_COLUMNS
 from s3sink_job.task.slice_result import RESULT_SCHEMA
-
-ALL_COLUMNS = ("key", "value", "timestamp", "headers")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ def _comparable(
     in_gaps = {offset for gap in history.gaps for offset in range(max(gap.start, start), gap.end)}
     expected = ExpectedPartition(
         objects=tuple(objects),
-        left_out=frozenset(history.left_out | in_gaps),
+        left_out=frozenset(history.left_out | history.sent | in_gaps),
+        letters=frozenset(history.letters),
         compacted=compacted,
         without_tombstones=tuple(history.without_tombstones),
         schemas={o.schema: schemas[o.schema] for o in objects if o.schema},
@@ -105,7 +106,7 @@ def compare_with_kafka(
         spark,
         [partition.slice for partition in partitions.values()],
         connection,
-        columns=ALL_COLUMNS,
+        columns=KAFKA_COLUMNS,
         group=f"s3sink.{sink.metadata.namespace}.{sink.metadata.name}.verify",
         isolation=sink.spec.source.isolation,
         topic=True,

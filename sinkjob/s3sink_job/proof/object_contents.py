@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.columns.cast import Inexact
+from s3sink_job.columns.known_columns import known_from_text
 from s3sink_job.columns.nested import any_leaf, with_leaves
 from s3sink_job.columns.text import number_text
-from s3sink_job.columns.types import from_text
+from s3sink_job.decode.batch_parts import in_parts
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.formats.row_buffer import RowBuffer
@@ -57,12 +58,12 @@ def expected_rows(
     access: SchemaAccess = NO_ACCESS,
 ) -> pa.Table:
     """Kafka's records as rows of the object's schema. Records that do not fit it stay as they are."""
+    encoding = encoding.taking_any_change
     builder = encoding.row_builder(entry.topic, entry.generation, access=access)
-    known = from_text(schema) if schema else builder.known_from(found.schema)
+    known = known_from_text(schema) if schema else builder.known_from(found.schema)
     builder = encoding.row_builder(entry.topic, entry.generation, known, access)
     buffer = RowBuffer()
-    for batch in batches:
-        built = builder.build(batch)
+    for built in (built for batch in batches for built in in_parts(batch, builder.build)):
         if missing := next((bad for bad in built.bad if bad.reason in SCHEMA_FAULTS), None):
             raise UnreadableRecords(f"{entry.key}: not compared, because its records cannot be read: {missing.message}")
         buffer.add(built.rows)

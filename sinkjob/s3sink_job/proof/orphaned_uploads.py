@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from s3sink_job.base.errors import ProtocolError
-from s3sink_job.flush.manifest import manifest_from_json
+from s3sink_job.flush.manifest import manifest_from_json, number_of
 from s3sink_job.flush.statefile import state_from_json
 from s3sink_job.layout.keys import keys_like
-from s3sink_job.layout.settings import TOMBSTONES
+from s3sink_job.layout.settings import DEFAULT_LAYOUT, TOMBSTONES
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.protocol import PendingUpload
 from s3sink_job.task.routing import Routing
@@ -37,9 +37,27 @@ def orphaned_uploads(
     newest = datetime.now(UTC) - older_than
     for topic in topics:
         own = bucket.named(routing.spec_of(topic).destination.bucket)
-        for upload in _uploads_of_topic(own, routing, topic):
-            if upload.upload_id not in needed and upload.initiated < newest:
-                yield OrphanedUpload(own, upload)
+        found = [OrphanedUpload(own, upload) for upload in _uploads_of_topic(own, routing, topic)]
+        found += [OrphanedUpload(bucket, upload) for upload in _uploads_of_letters(bucket, routing, topic)]
+        for orphan in found:
+            if orphan.upload.upload_id not in needed and orphan.upload.initiated < newest:
+                yield orphan
+
+
+def orphaned_letters(bucket: Bucket, folder: str) -> Iterator[str]:
+    """Keys of staged dead letters that no flush will send: of committed flushes, and of attempts before them.
+
+    A flush that is being written has a higher number than the last one that was committed.
+    """
+    found = bucket.get(f"{folder}/{STATE_NAME}")
+    if found is None:
+        return
+    state = state_from_json(found[0], f"{folder}/{STATE_NAME}")
+    needed = {state.publishing, *state.lost}
+    for key, _ in bucket.list(f"{folder}/letters/"):
+        flush = key.removeprefix(f"{folder}/letters/").partition("/")[0]
+        if number_of(flush) <= state.flush and flush not in needed:
+            yield key
 
 
 def _uploads_of_topic(bucket: Bucket, routing: Routing, topic: str) -> list[PendingUpload]:
@@ -50,6 +68,15 @@ def _uploads_of_topic(bucket: Bucket, routing: Routing, topic: str) -> list[Pend
     patterns = [keys_like(prefix, layout, topic), keys_like(tombstones, layout, topic)]
     found = {upload.upload_id: upload for start, _ in patterns for upload in bucket.list_uploads(start)}
     return [upload for upload in found.values() if any(pattern.fullmatch(upload.key) for _, pattern in patterns)]
+
+
+def _uploads_of_letters(bucket: Bucket, routing: Routing, topic: str) -> list[PendingUpload]:
+    """Those of dead letters."""
+    letters = routing.spec.errors.dead_letter
+    if letters is None or letters.prefix is None:
+        return []
+    start, pattern = keys_like(letters.prefix, DEFAULT_LAYOUT, topic)
+    return [upload for upload in bucket.list_uploads(start) if pattern.fullmatch(upload.key)]
 
 
 def known_topics(bucket: Bucket, folder: str, listed: Iterable[str]) -> list[str]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 
-from s3sink_api.spec import S3Sink
+from s3sink_api.spec import EndingOffsets, S3Sink, Source, ToTimestamp
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.base.secrets import Secrets
+from s3sink_job.base.times import iso
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.ending_offsets import describe_end, ending_offsets, left_to_end, must_fix_end
+from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
 from s3sink_job.flush.resets import pending_reset
 from s3sink_job.flush.starting_offsets import describe_start
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.group_offsets import refuse_members
+from s3sink_job.kafka.letter_topic import LetterTopic, refuse_source
 from s3sink_job.proof.registry_check import registry_checks
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.probe import probe
@@ -37,14 +42,15 @@ def preflight_checks(
 ) -> Iterator[CheckResult]:
     """One result after the other. What cannot be tested after a failure is left out."""
     yield CheckResult("manifest", True, f"{sink.id} is valid")
-    yield from _check_store(sink, open_bucket, ledger_of)
-    yield from _check_kafka(sink, open_admin)
+    state = yield from _check_store(sink, open_bucket, ledger_of)
+    yield from _check_kafka(sink, open_admin, state)
     yield from (CheckResult(*found) for found in registry_checks(sink.spec, secrets))
 
 
 def _check_store(
     sink: S3Sink, open_bucket: Callable[[], Bucket], ledger_of: Callable[[Bucket], Ledger]
-) -> Iterator[CheckResult]:
+) -> Generator[CheckResult, None, SinkState | None]:
+    """Returns the state, if there is one."""
     destination = sink.spec.destination
     try:
         routing = Routing(sink.spec)
@@ -72,8 +78,10 @@ def _check_store(
         if state is not None:
             ledger.refuse_rolled_back(state)
         yield from _check_state(sink, state)
+        return state
     except S3SinkError as error:
         yield CheckResult("store", False, f"{error.reason}: {error}")
+        return None
 
 
 def _check_state(sink: S3Sink, state: SinkState | None) -> Iterator[CheckResult]:
@@ -88,8 +96,9 @@ def _check_state(sink: S3Sink, state: SinkState | None) -> Iterator[CheckResult]
         yield CheckResult("reset", True, f"{reset.nonce}: {again if pending_reset(reset, state) else 'already done'}")
 
 
-def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[CheckResult]:
+def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin], state: SinkState | None) -> Iterator[CheckResult]:
     source = sink.spec.source
+    seen: dict[TopicPartition, Offsets] = {}
     try:
         admin = open_admin()
         names = sorted(admin.matching(source.topic_pattern)) if source.topic_pattern else source.topics
@@ -102,10 +111,44 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin]) -> Iterator[Chec
                 yield CheckResult("topic", False, f"{name} does not exist")
                 continue
             offsets = admin.offsets([(name, p) for p in topic.partitions], committed=False)
+            seen |= offsets
             count = sum(o.end - o.earliest for o in offsets.values())
             yield CheckResult("topic", True, f"{name} has {len(topic.partitions)} partitions and {count} offsets")
+        if source.ending_offsets is not None:
+            yield CheckResult("end", True, _end(source, source.ending_offsets, admin, seen, state))
+        letters = sink.spec.errors.dead_letter
+        if letters is not None and letters.topic is not None:
+            yield _check_letter_topic(sink, admin, letters.topic)
         if source.publish_offsets_to is not None:
             refuse_members(admin, source.publish_offsets_to)
             yield CheckResult("group", True, f"no consumer uses {source.publish_offsets_to}")
     except S3SinkError as error:
         yield CheckResult("kafka", False, f"{error.reason}: {error}")
+
+
+def _end(
+    source: Source,
+    wanted: EndingOffsets,
+    admin: Admin,
+    seen: Mapping[TopicPartition, Offsets],
+    state: SinkState | None,
+) -> str:
+    """Raises if the end cannot be fixed."""
+    if state is not None and state.end is not None and not must_fix_end(state, source):
+        return f"{describe_end(wanted)}, fixed at {iso(state.end.at)}; {left_to_end(state)} offsets below it are left"
+    at_time: dict[TopicPartition, int | None] = {}
+    if isinstance(wanted, ToTimestamp):
+        at_time = admin.offsets_at(seen, int(wanted.timestamp.timestamp() * 1000))
+    ends = ending_offsets(wanted, seen, at_time, time.time())
+    below = sum(max(0, end - seen[at].earliest) for at, end in ends.items())
+    return f"{describe_end(wanted)}: Kafka has {below} offsets below it; the next run fixes it"
+
+
+def _check_letter_topic(sink: S3Sink, admin: Admin, name: str) -> CheckResult:
+    """Creates nothing, and begins no session, which would disturb a running driver."""
+    topic = LetterTopic(admin, name, sink)
+    refuse_source(sink.spec, name, admin)
+    if admin.describe([name])[name] is None:
+        return CheckResult("dead letters", True, f"the topic {name} does not exist; the first run creates it")
+    topic.check_write()
+    return CheckResult("dead letters", True, f"the topic {name} can be written to")

@@ -10,13 +10,11 @@ from s3sink_api.spec import Spec
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
-from s3sink_job.decode.avro_decoder import decoder_of
-from s3sink_job.decode.avro_schema import InvalidSchema
-from s3sink_job.decode.registry_client import RegistryClient, registry_client
-from s3sink_job.decode.settings import SchemaSource, decoding_of
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.decode.registries import SchemaClient, open_client
+from s3sink_job.decode.schema_languages import columns_of, kind_of
+from s3sink_job.decode.settings import PartDecoding, decoding_of
+from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
 
-PARTS = ("key", "value")
 CHECK = "schema"
 
 
@@ -27,47 +25,45 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[tuple[str, bool, s
     own = tuple(topic for topic in spec.source.topics if topic not in routed)
     answered: set[str] = set()
     for topics, one in ((own, spec), *routes):
-        decoding = decoding_of(one)
         retries = one.errors.request_retries
-        for part in PARTS:
-            source = decoding.key_schemas if part == "key" else decoding.value_schemas
+        for part in decoding_of(one).parts:
             try:
-                yield from _check(topics, part, source, secrets, RetryPolicy(retries.max, retries.backoff), answered)
+                yield from _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered)
             except S3SinkError as error:
                 yield "registry", False, f"{error.reason}: {error}"
 
 
 def _check(
-    topics: tuple[str, ...], part: str, source: SchemaSource, secrets: Secrets, retry: RetryPolicy, answered: set[str]
+    topics: tuple[str, ...], part: PartDecoding, secrets: Secrets, retry: RetryPolicy, answered: set[str]
 ) -> Iterator[tuple[str, bool, str]]:
-    if source.inline:
-        yield _columns(f"spec.source.{part}.schema", WriterSchema("AVRO", source.inline))
-    if source.registry is None:
+    if part.schemas.inline:
+        schema = WriterSchema(kind_of(part.format), part.schemas.inline)
+        yield _columns(f"spec.source.{part.part}.schema", schema, part)
+    if part.schemas.registry is None:
         return
-    client = registry_client(source.registry, secrets, retry)
+    client = open_client(part.schemas.registry, secrets, retry)
     for topic in topics or ("",):
-        found = list(_subject(client, f"{topic}-{part}"))
+        found = _latest(client, topic, part)
         if client.url not in answered:
             answered.add(client.url)
             yield "registry", True, f"{client.url} answers"
-        if topic:
-            yield from found
+        if topic and client.subject(topic, part.part):
+            yield found
 
 
-def _subject(client: RegistryClient, subject: str) -> Iterator[tuple[str, bool, str]]:
-    latest = client.latest(subject)
+def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> tuple[str, bool, str]:
+    latest = client.latest(topic, part.part)
     if latest is None:
         elsewhere = "records are read by the id they carry, whatever the subject of their schema"
-        yield CHECK, True, f"the registry has no subject {subject}; {elsewhere}"
-        return
-    yield _columns(f"{subject}, version {latest.version}, id {latest.id}", latest.schema)
+        return CHECK, True, f"the registry has no subject {client.subject(topic, part.part)}; {elsewhere}"
+    return _columns(latest.name, latest.schema, part)
 
 
-def _columns(name: str, schema: WriterSchema) -> tuple[str, bool, str]:
-    if schema.kind != "AVRO":
-        return CHECK, False, f"{name} is {schema.kind}, and the format in the manifest is Avro"
+def _columns(name: str, schema: WriterSchema, part: PartDecoding) -> tuple[str, bool, str]:
+    if schema.kind != kind_of(part.format):
+        return CHECK, False, f"{name} is {schema.kind}, and the format in the manifest is {part.format}"
     try:
-        return CHECK, True, f"{name}: {_text(decoder_of(schema).type)}"
+        return CHECK, True, f"{name}: {_text(columns_of(schema, part.format, part.schemas.options))}"
     except InvalidSchema as error:
         return CHECK, False, f"{name} is {error}"
 

@@ -22,7 +22,7 @@ def count_rows(bucket: Bucket, written: WrittenObject, report: VerifyReport) -> 
         counts.add_finding(f"{entry.key}: not in the bucket, {entry.rows} records missing")
         return
     rows = found.num_rows
-    counts.records += rows
+    counts.add_rows(rows, letters=bool(entry.letters))
     counts.missing += max(0, entry.rows - rows)
     counts.duplicates += max(0, rows - entry.rows)
     if rows != entry.rows:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
-from s3sink_job.base.errors import FinalError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.ending_offsets import left_to_end
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.proof.committed_ranges import check_ranges
@@ -40,18 +40,16 @@ def verify(
 ) -> VerifyReport:
     state = _published_state(ledger)
     if state is None:
-        raise FinalError(
-            f"there is no state at s3://{bucket.name}/{ledger.state_key}: the sink has never run, or it ran with "
-            "another name, namespace, bucket or statePrefix",
-            reason="NoState",
-        )
+        raise ledger.never_ran()
     history = read_history(ledger.history(state))
     report = VerifyReport(
         sink=sink.id,
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
         objects=sum(1 for _ in history.objects),
         skipped=history.skipped,
+        sent=history.sent,
         gaps=history.gaps,
+        left=left_to_end(state),
     )
     check_ranges(state, history, report.counts)
     check_listed_objects(bucket, ledger, state, history, report)

@@ -13,6 +13,8 @@ MAX_FINDINGS = 20
 @dataclass
 class RecordCounts:
     records: int = 0
+    dead_lettered: int = 0
+    """Rows in objects of dead letters."""
     missing: int = 0
     duplicates: int = 0
     findings: list[str] = field(default_factory=list)
@@ -21,8 +23,16 @@ class RecordCounts:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(text)
 
+    def add_rows(self, count: int, *, letters: bool) -> None:
+        """Rows that were found in an object."""
+        if letters:
+            self.dead_lettered += count
+        else:
+            self.records += count
+
     def add(self, other: RecordCounts) -> None:
         self.records += other.records
+        self.dead_lettered += other.dead_lettered
         self.missing += other.missing
         self.duplicates += other.duplicates
         for text in other.findings:
@@ -39,12 +49,16 @@ class VerifyReport:
     sink: str
     objects: int = 0
     skipped: int = 0
+    sent: int = 0
+    """Dead letters that were sent to a topic, by the manifests: the topic is not read."""
     unchecked: int = 0
     unlisted: int = 0
     pending: int = 0
     partitions: int = 0
     counts: RecordCounts = field(default_factory=RecordCounts)
     gaps: list[Gap] = field(default_factory=list)
+    left: int | None = None
+    """Offsets below endingOffsets that are not committed yet; None in a run without it."""
 
     @property
     def ok(self) -> bool:
@@ -59,6 +73,8 @@ class VerifyReport:
             "duplicates": self.counts.duplicates,
             "gaps": sum(g.end - g.start for g in self.gaps),
             "skipped": self.skipped,
+            "deadLettered": self.counts.dead_lettered,
+            "sent": self.sent,
             "objects": self.objects,
             "unlisted": self.unlisted,
             "pending": self.pending,
@@ -69,4 +85,4 @@ class VerifyReport:
                 for g in self.gaps
             ],
             "findings": self.counts.findings,
-        }
+        } | ({} if self.left is None else {"leftToEnd": self.left})

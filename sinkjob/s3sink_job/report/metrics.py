@@ -27,6 +27,7 @@ class Metrics:
         self.share = gauge("s3sink_requests_at_a_time", "S3 requests that a task may have in flight")
         self.errors = counter("s3sink_errors", "Failures, by reason", ("reason",))
         self.skipped = counter("s3sink_skipped_records", "Bad records skipped by errors.records: Skip", PARTITION)
+        self.letters = counter("s3sink_dead_lettered_records", "Bad records that became dead letters", PARTITION)
         self.gaps = counter("s3sink_gap_offsets", "Offsets lost in Kafka before they were written", PARTITION)
         self.lag = gauge("s3sink_lag_records", "Readable offsets that are not committed yet", PARTITION)
         self.lag_end = gauge(

@@ -9,19 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from s3sink_api import conditions
-from s3sink_api.status import (
-    Condition,
-    DriverReport,
-    DriverStatus,
-    FlushStatus,
-    GapsStatus,
-    GapStatus,
-    LagStatus,
-    PartitionOffsets,
-    ResetStatus,
-    RetryStatus,
-    WorstLag,
-)
+from s3sink_api.status import Condition, DriverReport, DriverStatus, FlushStatus, RetryStatus
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.base.times import iso
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
@@ -31,31 +19,18 @@ from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.state import SinkState
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.report.progress import Estimate, Progress
+from s3sink_job.report.status_parts import (
+    PartitionLag,
+    gaps_status,
+    lag_status,
+    last_letter_status,
+    offsets_status,
+    reset_status,
+)
 
 MOST_PARTITIONS = 50
 """The partitions furthest behind that a report names."""
 _READY_PHASES = frozenset({conditions.RUNNING, conditions.PAUSED, conditions.COMPLETED})
-
-
-@dataclass(frozen=True)
-class PartitionLag:
-    topic: str
-    partition: int
-    committed: int
-    end: int
-    """The readable end."""
-    behind: int
-    to_high_watermark: int
-    age: float
-    """Seconds that it has been behind."""
-
-    @classmethod
-    def of(
-        cls, at: TopicPartition, committed: int, offsets: Offsets, since: Mapping[TopicPartition, float], now: float
-    ) -> PartitionLag:
-        behind, to_end = max(0, offsets.stable - committed), max(0, offsets.end - committed)
-        age = max(0.0, now - since[at]) if behind else 0.0
-        return cls(*at, committed, offsets.stable, behind, to_end, age)
 
 
 @dataclass
@@ -67,7 +42,9 @@ class Reporter:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _report: DriverReport = field(default_factory=DriverReport)
     _flush: FlushStatus = field(default_factory=FlushStatus)
-    _retry: RetryStatus = field(default_factory=lambda: RetryStatus(attempts=0, skipped_records=0))
+    _retry: RetryStatus = field(
+        default_factory=lambda: RetryStatus(attempts=0, skipped_records=0, dead_lettered_records=0)
+    )
     _conditions: dict[str, Condition] = field(default_factory=dict)
     _attempts: int = 0
     _gauged: set[TopicPartition] = field(default_factory=set)
@@ -126,15 +103,15 @@ class Reporter:
         self._forget(self._gauged - seen.keys() - problems.keys())
         self._gauged |= seen.keys()
         self.metrics.epoch.set(state.epoch)
-        lag = _lag(partitions)
+        lag = lag_status(partitions)
         with self._lock:
             self._report = replace(
                 self._report,
-                offsets=tuple(_offsets(partition) for partition in partitions[:MOST_PARTITIONS]),
+                offsets=tuple(offsets_status(partition) for partition in partitions[:MOST_PARTITIONS]),
                 lag=lag,
-                gaps=_gaps(state),
+                gaps=gaps_status(state),
                 driver=DriverStatus(epoch=state.epoch),
-                reset=_reset(state) or self._report.reset,
+                reset=reset_status(state) or self._report.reset,
             )
             self._flush = replace(
                 self._flush,
@@ -142,9 +119,15 @@ class Reporter:
                 total_objects=state.totals.objects,
                 next_due=iso(plan.next_due) if plan.next_due else None,
             )
-            self._retry = replace(self._retry, skipped_records=state.totals.skipped)
+            self._retry = replace(
+                self._retry,
+                skipped_records=state.totals.skipped,
+                dead_lettered_records=state.letters.count,
+                last_dead_letter=last_letter_status(state),
+            )
             self._progress.see(plan.length + plan.left, plan.left, now)
-        self._caught_up(partitions, problems, cause, throttled=plan.throttled)
+        everything = "everything in Kafka" if state.end is None else "everything below endingOffsets"
+        self._caught_up(partitions, problems, cause, everything, throttled=plan.throttled)
 
     def _gauge(self, partitions: Sequence[PartitionLag]) -> None:
         for p in partitions:
@@ -166,6 +149,7 @@ class Reporter:
         partitions: Sequence[PartitionLag],
         problems: Mapping[TopicPartition, Problem],
         cause: Problem | None,
+        everything: str,
         *,
         throttled: bool,
     ) -> None:
@@ -178,7 +162,7 @@ class Reporter:
         elif cause is not None:
             self._behind(cause.reason, cause.message)
         elif to_end == 0:
-            self.condition(conditions.CAUGHT_UP, True, "Level", "everything in Kafka is in the bucket")
+            self.condition(conditions.CAUGHT_UP, True, "Level", f"{everything} is in the bucket")
         elif throttled:
             self._behind("Throttled", f"{behind} offsets are left; source.maxBytesPerSecond limits the rate")
         elif behind == 0:
@@ -210,7 +194,7 @@ class Reporter:
             self.phase(conditions.RUNNING, "the first flush is under way")
 
     def flushed(self, manifest: Manifest, seconds: float, now: float, lost: Sequence[ObjectEntry] = ()) -> None:
-        for entry in (o for o in manifest.objects if o not in lost):
+        for entry in (o for o in manifest.data if o not in lost):
             labels = (entry.topic, str(entry.partition))
             self.metrics.records.labels(*labels).inc(entry.rows)
             self.metrics.bytes.labels(*labels).inc(entry.bytes)
@@ -218,6 +202,7 @@ class Reporter:
         for slice in manifest.slices:
             self.metrics.flushes.labels(slice.reason).inc()
             self.metrics.skipped.labels(slice.topic, str(slice.partition)).inc(len(slice.skipped))
+            self.metrics.letters.labels(slice.topic, str(slice.partition)).inc(len(slice.letters))
         self.metrics.flush_seconds.observe(seconds)
         self.metrics.last_flush.set(now)
         with self._lock:
@@ -230,7 +215,7 @@ class Reporter:
                 last_reason=", ".join(sorted({s.reason for s in manifest.slices})),
                 records=manifest.rows,
                 bytes=manifest.size,
-                objects=len(manifest.objects),
+                objects=len(manifest.data),
                 duration_seconds=round(seconds, 3),
             )
 
@@ -272,33 +257,6 @@ class Reporter:
     def status(self) -> dict[str, Any]:
         """The report as JSON."""
         return self.report().to_document()
-
-
-def _lag(partitions: Sequence[PartitionLag]) -> LagStatus:
-    """Of partitions, the one furthest behind first."""
-    worst = partitions[0] if partitions and partitions[0].behind else None
-    return LagStatus(
-        records=sum(p.behind for p in partitions),
-        records_to_high_watermark=sum(p.to_high_watermark for p in partitions),
-        seconds=round(max((p.age for p in partitions), default=0.0), 1),
-        worst=WorstLag(topic=worst.topic, partition=worst.partition, records=worst.behind) if worst else None,
-    )
-
-
-def _offsets(p: PartitionLag) -> PartitionOffsets:
-    return PartitionOffsets(topic=p.topic, partition=p.partition, committed=p.committed, end=p.end, lag=p.behind)
-
-
-def _gaps(state: SinkState) -> GapsStatus:
-    recent = tuple(
-        GapStatus(topic=gap.topic, partition=gap.partition, from_=gap.start, to=gap.end, reason=gap.reason)
-        for gap in state.recent_gaps
-    )
-    return GapsStatus(count=state.totals.gaps, records=state.totals.gap_offsets, recent=recent)
-
-
-def _reset(state: SinkState) -> ResetStatus | None:
-    return ResetStatus(nonce=state.resets[-1].nonce, time=iso(state.resets[-1].at)) if state.resets else None
 
 
 def _now() -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_api.spec import MORE
-from s3sink_job.columns.types import TEXT, Column, has_doc, holds_something
+from s3sink_job.columns.types import TEXT, Column, has_doc, holds_something, within
 from s3sink_job.decode.bad_records import Fault, Stage
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.shape.lines import clash
@@ -114,6 +114,17 @@ def value_columns(schema: pa.Schema, shape: Shape) -> pa.StructType | None:
     else:
         values = [field for field in schema if field.name not in OWN_FIELDS.get(shape.meta, ())]
     return pa.struct(values) if all(has_doc(field.type) for field in values) else None
+
+
+def columns_within(schema: pa.Schema, shape: Shape, own: pa.StructType) -> pa.StructType:
+    """The columns of such rows without the fields of values that `own` lacks."""
+    own = pa.struct([*own, (MORE, TEXT)])  # a value without fields has this one
+    if shape.envelope:
+        return pa.struct([pa.field(f.name, within(f.type, own)) if f.name == VALUE else f for f in schema])
+    beside = OWN_FIELDS.get(shape.meta, ())
+    meta = [field for field in schema if field.name in beside]
+    values = pa.struct([field for field in schema if field.name not in beside])
+    return pa.struct([*meta, *within(values, own)])
 
 
 def _batch(columns: Mapping[str, Column]) -> pa.RecordBatch:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.columns.sources import NO_SOURCES, Sources
 from s3sink_job.columns.types import Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
 from s3sink_job.decode.decoder import DecodedBatch, Decoder
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
-from s3sink_job.shape.columns import ColumnShaper, value_columns
+from s3sink_job.decode.writer_schemas import SourceSchema
+from s3sink_job.shape.columns import VALUE, ColumnShaper, columns_within, value_columns
 from s3sink_job.shape.lines import JsonLineShaper, text_lines
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.settings import RowKind, Shape
@@ -38,7 +41,7 @@ class RowBuilder:
         shape: Shape,
         kind: RowKind,
         origin: Origin,
-        known: pa.StructType | None = None,
+        known: KnownColumns | None = None,
         access: SchemaAccess = NO_ACCESS,
     ) -> None:
         """`known` are the columns that earlier slices found in the values."""
@@ -57,13 +60,30 @@ class RowBuilder:
         return BuiltRows(self._rows_of(decoded), decoded)
 
     @property
-    def schema(self) -> pa.StructType | None:
+    def schema(self) -> KnownColumns | None:
         """The columns of the values known so far; None where they are not inferred."""
         return self._decoder.value.schema if self._spreads else None
 
-    def known_from(self, schema: pa.Schema) -> pa.StructType | None:
+    def known_from(self, schema: pa.Schema) -> KnownColumns | None:
         """The columns of the values in an object with this schema; None where they are not inferred."""
-        return value_columns(schema, self._shape) if self._spreads and not self._typed else None
+        found = value_columns(schema, self._shape) if self._spreads and not self._typed else None
+        return None if found is None else KnownColumns(found)
+
+    def row_sources(self) -> Sources:
+        """What the values' schemas say about the columns so far, by path among the rows."""
+        known = self.schema
+        if known is None or not self._shape.envelope:
+            return NO_SOURCES if known is None else known.sources
+        return {(VALUE, *path): records for path, records in known.sources.items()}
+
+    def source_schema(self, number: int) -> SourceSchema:
+        """The schema that values with this number were written with: see `DecodedBatch.schema_numbers`."""
+        return self._decoder.typed_value.source_schema(number)
+
+    def columns_of(self, number: int, schema: pa.Schema) -> pa.StructType:
+        """The columns of rows with `schema` that a value with this schema number can have a value in."""
+        own = self._decoder.typed_value.columns_of(number) if self._spreads else None
+        return pa.struct(list(schema)) if own is None else columns_within(schema, self._shape, own)
 
     def widen_to_text(self, path: Path) -> None:
         """Makes a column of the rows text from now on, because the format had to write it so."""

@@ -5,18 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from s3sink_job.base.errors import FinalError, S3SinkError
-from s3sink_job.columns.evolution import Incompatible, widened
-from s3sink_job.flush.manifest import ObjectEntry, SourceLog
+from s3sink_api.spec.format import EvolutionMode
+from s3sink_job.base.errors import S3SinkError
+from s3sink_job.columns.evolution import Incompatible, evolved
+from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.flush.kafka_metadata import TopicPartition
+from s3sink_job.flush.manifest import STAGED, ObjectEntry, SourceLog
 from s3sink_job.flush.slicing import contiguous_slices
 from s3sink_job.flush.state import SinkState, same_topic
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.leaders import truncated_meanwhile
 from s3sink_job.report import logs
 from s3sink_job.stores.bucket import Bucket
-from s3sink_job.task.slice_result import SliceResult
+from s3sink_job.task.slice_result import Failure, SliceResult
+
+PERCENT_FROM = 1_000
+"""Records of a partition in a flush from which on the share of bad ones counts. A few say nothing about the rest."""
+
+
+@dataclass(frozen=True)
+class BadRecordLimits:
+    """Of one partition in one flush: `spec.errors.maxPerFlush` and `maxPercent`."""
+
+    most: int
+    percent: int = 100
+
+    def exceeded(self, bad: int, records: int) -> str:
+        """Which limit, and what to do; empty if none."""
+        if bad > self.most:
+            limit = f"errors.maxPerFlush = {self.most}"
+        elif records >= PERCENT_FROM and bad * 100 > self.percent * records:
+            limit = f"errors.maxPercent = {self.percent}"
+        else:
+            return ""
+        return (
+            f"{bad} of {records} records in one flush are bad, more than {limit}. Nothing of the partition was "
+            "committed. Correct the producer, or raise the limit"
+        )
+
+
+@dataclass(frozen=True)
+class TypedTopic:
+    """A topic whose records bring their types along."""
+
+    known: KnownColumns
+    mode: EvolutionMode
 
 
 @dataclass(frozen=True)
@@ -28,19 +61,27 @@ class CommitCheck:
     admin: Admin
     bucket: Bucket
 
-    typed: Mapping[str, pa.StructType] = field(default_factory=dict)
-    """The known columns of topics whose records bring their types along."""
+    typed: Mapping[str, TypedTopic] = field(default_factory=dict)
+    """Topics whose records bring their types along."""
 
-    def committable(self, results: list[SliceResult], *, most_bad_records: int) -> list[SliceResult]:
+    def committable(self, results: list[SliceResult], limits: BadRecordLimits) -> list[SliceResult]:
         kept = self.contiguous(self.of_one_schema(self.of_unchanged_logs(results)))
-        skipped = sum(len(r.skipped) for r in kept)
-        if skipped > most_bad_records:
-            abort_uploads((entry for result in kept for entry in result.objects), self.bucket)
-            raise FinalError(
-                f"{skipped} bad records in one flush, more than errors.maxPerFlush = {most_bad_records}. Nothing of "
-                "the flush was committed. Correct the producer, or raise the limit",
-                reason="TooManyBadRecords",
-            )
+        return self.within(limits, kept)
+
+    def within(self, limits: BadRecordLimits, results: list[SliceResult]) -> list[SliceResult]:
+        """A partition with too many bad records fails: one failed result stands for all of its slices."""
+        by_partition: dict[TopicPartition, list[SliceResult]] = {}
+        for result in results:
+            by_partition.setdefault(result.slice.at, []).append(result)
+        kept = []
+        for at, own in by_partition.items():
+            text = limits.exceeded(sum(r.bad for r in own), sum(r.records for r in own))
+            if not text:
+                kept += own
+                continue
+            abort_uploads((entry for result in own for entry in result.objects), self.bucket)
+            failure = Failure("TooManyBadRecords", f"topic {at[0]}, partition {at[1]}: {text}", retryable=False)
+            kept.append(SliceResult(own[0].slice, own[0].slice.start, failure=failure))
         return kept
 
     def of_unchanged_logs(self, results: list[SliceResult]) -> list[SliceResult]:
@@ -71,12 +112,12 @@ class CommitCheck:
 
         Read again, with the columns of the other known, the records that do not fit are bad records.
         """
-        kept, columns = [], dict(self.typed)
+        kept, columns = [], {topic: own.known for topic, own in self.typed.items()}
         for result in results:
             topic = result.slice.topic
             if topic in columns and result.schema is not None and result.end > result.slice.start:
                 try:
-                    columns[topic] = widened(columns[topic], result.schema)
+                    columns[topic] = evolved(columns[topic], result.schema, self.typed[topic].mode)
                 except Incompatible as error:
                     logs.warning(
                         "two slices of a flush have columns that do not fit; reading one again",
@@ -97,11 +138,12 @@ class CommitCheck:
 
 
 def abort_uploads(objects: Iterable[ObjectEntry], bucket: Bucket) -> None:
-    """Best effort: an orphaned upload is invisible and only costs storage."""
+    """Best effort: an orphaned upload is invisible and only costs storage, and so do staged dead letters."""
     for entry in objects:
-        if not entry.upload_id:
-            continue
         try:
-            bucket.named(entry.bucket).abort_upload(entry.key, entry.upload_id)
+            if entry.upload_id:
+                bucket.named(entry.bucket).abort_upload(entry.key, entry.upload_id)
+            elif entry.letters == STAGED:
+                bucket.delete(entry.key)
         except S3SinkError as error:
             logs.warning("could not abort an upload; `s3sink gc` removes it later", key=entry.key, error=str(error))

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from s3sink_api.spec import Spec
+from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.decode.input_format import ANY_CHANGE
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding, decoding_of
 from s3sink_job.formats.output_format import OutputFormat
 from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.formats.settings import Output, output_of
+from s3sink_job.kafka.schema_ids import SCHEMA_IDS
 from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.shape.settings import Shape, shape_of
 
-KAFKA_COLUMNS = ("key", "value", "timestamp", "headers")
+RECORD_COLUMNS = ("key", "value", "timestamp", "headers")
+KAFKA_COLUMNS = (*RECORD_COLUMNS, *SCHEMA_IDS.values())
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,25 @@ class Encoding:
         return self.format.content_encoding(self.output.codec, self.layout.extension)
 
     @property
+    def rolls(self) -> bool:
+        """Whether records of each schema have objects of their own."""
+        return self.decoding.typed and self.decoding.evolution.on_change == "Roll"
+
+    @property
+    def taking_any_change(self) -> Encoding:
+        """For records that were written: which of their schemas are taken was decided then, by more than they show."""
+        return replace(self, decoding=replace(self.decoding, evolution=ANY_CHANGE))
+
+    @property
+    def notes_schemas(self) -> bool:
+        """Whether the schema of each record is needed beside its row."""
+        return self.rolls or (self.decoding.typed and self.format.tells_schemas)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
         wanted = self.shape.kafka_columns | self.grouping.kafka_columns
+        wanted |= {SCHEMA_IDS[part.part] for part in self.decoding.parts if part.part in wanted and part.in_headers}
         return tuple(name for name in KAFKA_COLUMNS if name in wanted)
 
     @property
@@ -74,7 +92,7 @@ class Encoding:
         self,
         topic: str,
         generation: int = 1,
-        known: pa.StructType | None = None,
+        known: KnownColumns | None = None,
         access: SchemaAccess = NO_ACCESS,
     ) -> RowBuilder:
         """For one slice. `known` are the columns that earlier slices of the topic found in the values."""

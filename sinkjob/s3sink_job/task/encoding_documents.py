@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from s3sink_api.spec import SchemaRegistry
+from s3sink_api.spec import SchemaEvolution, SchemaRegistry
 from s3sink_job.columns.types import from_text, to_doc
-from s3sink_job.decode.settings import Decoding, SchemaSource
+from s3sink_job.decode.settings import NO_OPTIONS, Decoding, JsonSchemaOptions, SchemaSource
 from s3sink_job.flush.rollback import OF_TYPED_RECORDS, SINCE_0_2
 from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
@@ -73,12 +73,19 @@ def whole_doc(encoding: Encoding) -> dict[str, Any]:
         "value_schema": decoding.value_schemas.inline,
         "key_registry": _registry_to_doc(decoding.key_schemas),
         "value_registry": _registry_to_doc(decoding.value_schemas),
+        "key_options": _options_to_doc(decoding.key_schemas),
+        "value_options": _options_to_doc(decoding.value_schemas),
+        "evolution": "" if decoding.evolution == SchemaEvolution() else asdict(decoding.evolution),
     }
 
 
 def _registry_to_doc(schemas: SchemaSource) -> dict[str, Any] | str:
     """Names of Secrets, never their content."""
     return "" if schemas.registry is None else asdict(schemas.registry)
+
+
+def _options_to_doc(schemas: SchemaSource) -> dict[str, Any] | str:
+    return "" if schemas.options == NO_OPTIONS else asdict(schemas.options)
 
 
 def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
@@ -89,6 +96,7 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
         Decoding(
             *(doc["key"], doc["value"], from_text(known["supplied"]) if known["supplied"] else None),
             *(_schemas_from_doc(known, "key"), _schemas_from_doc(known, "value")),
+            SchemaEvolution(**known["evolution"]) if known["evolution"] else SchemaEvolution(),
         ),
         Shape(doc["meta"], known["flatten"], tuple(known["envelope"]), Shape.nulls if apart else known["nulls"]),
         Grouping(_layout_from_doc(doc["layout"]) if "layout" in doc else DEFAULT_LAYOUT, known["window"], apart),
@@ -101,8 +109,9 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
 
 
 def _schemas_from_doc(doc: Mapping[str, Any], part: str) -> SchemaSource:
-    registry = doc[f"{part}_registry"]
-    return SchemaSource(doc[f"{part}_schema"], _REGISTRY.validate_python(registry) if registry else None)
+    registry, options = doc[f"{part}_registry"], doc[f"{part}_options"] or {}
+    found = _REGISTRY.validate_python(registry) if registry else None
+    return SchemaSource(doc[f"{part}_schema"], found, JsonSchemaOptions(**options))
 
 
 def _layout_from_doc(doc: Mapping[str, Any]) -> ObjectLayout:

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillPlace, spill_folder
-from s3sink_job.flush.manifest import Slice
+from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.flush.manifest import STAGED, Slice
 from s3sink_job.flush.slicing import MOST_OBJECTS, task_slots
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.batch_size import can_be_small, limit_of, without_large
@@ -21,12 +21,19 @@ from s3sink_job.kafka.leaders import Leaders
 from s3sink_job.kafka.slice_reader import JobFailed, collect, read_slices
 from s3sink_job.report import logs
 from s3sink_job.stores.request_limit import RequestLimit
-from s3sink_job.task.bad_records import SKIP_ALL, BadRecordPolicy
+from s3sink_job.task.bad_records import BadRecordPolicy, LeftOut
 from s3sink_job.task.routing import Encodings, Routing
 from s3sink_job.task.schema_handout import SchemaHandout
-from s3sink_job.task.slice_result import LARGE_RECORD, RESULT_SCHEMA, Failure, SliceResult, result_from_json
+from s3sink_job.task.slice_result import (
+    DEAD_LETTER,
+    LARGE_RECORD,
+    RESULT_SCHEMA,
+    Failure,
+    SliceResult,
+    result_from_json,
+)
 from s3sink_job.task.slice_task import SliceTask
-from s3sink_job.task.task_settings import Rewrite, TaskSettings, TopicTarget
+from s3sink_job.task.task_settings import LetterTarget, Rewrite, TaskSettings, TopicTarget
 
 RUNS_FOR_REFUSED_KEYS = 3
 """One run finds all refused keys of a slice, except those behind a bad record that stopped it."""
@@ -53,6 +60,8 @@ class FlushJob:
     _jobs: int = 0
     _with_large_records: set[tuple[str, int]] = field(default_factory=set)
     """Partitions in which large records were found."""
+    _with_letters: set[tuple[str, int]] = field(default_factory=set)
+    """Partitions with dead letters in their last flush."""
 
     def __post_init__(self) -> None:
         self.handout = SchemaHandout(self.secrets)
@@ -62,7 +71,7 @@ class FlushJob:
         slices: tuple[Slice, ...],
         flush: str,
         encodings: Encodings,
-        schemas: Mapping[str, pa.StructType],
+        schemas: Mapping[str, KnownColumns],
         *,
         conditional: bool,
     ) -> SliceTask:
@@ -75,7 +84,7 @@ class FlushJob:
             secrets=self.secrets,
             spill=self._spill_place(),
             planned=slices,
-            bad_records=BadRecordPolicy(skip=spec.errors.records == "Skip", limit=spec.errors.max_per_flush),
+            bad_records=BadRecordPolicy(spec.errors.records, spec.errors.max_per_flush, spec.errors.log_records),
             retry=RetryPolicy(retries.max, retries.backoff),
             object_limit=MOST_OBJECTS // max(1, len(slices)),
             bytes_per_second=self._bytes_per_second(len(slices)),
@@ -83,10 +92,23 @@ class FlushJob:
             request_limit=self.request_limit.now,
             schemas=self.handout.for_topics({s.topic: encodings.of(s.topic).decoding for s in slices}),
             longest_segment=self.longest_segment,
+            letters=self._letter_target(),
         )
         default = TopicTarget(encodings.default, spec.destination, spec.flush.records, spec.flush.bytes)
         targets = {topic: self.routing.target(topic, encodings) for topic in encodings.routed}
         return SliceTask(settings, slices, default, targets, schemas)
+
+    def _letter_target(self) -> LetterTarget | None:
+        """None if no record becomes a dead letter."""
+        letters, destination = self.sink.spec.errors.dead_letter, self.sink.spec.destination
+        if letters is None:
+            return None
+        if letters.prefix is None:
+            return LetterTarget(destination, STAGED, self._staging(STAGED))
+        return LetterTarget(replace(destination, prefix=letters.prefix), letters.object_format)
+
+    def _staging(self, letters: str) -> str:
+        return staging_folder(self.sink) if letters == STAGED else ""
 
     def _spill_place(self) -> SpillPlace:
         """Parallel tasks share the disk of their pod."""
@@ -128,21 +150,31 @@ class FlushJob:
         self,
         task: SliceTask,
         rewrites: Mapping[Slice, tuple[Rewrite, ...]],
+        committed: Mapping[Slice, LeftOut],
+        letters: str,
         buckets: Mapping[str, str],
         state: SinkState,
         connection: Mapping[str, str],
     ) -> list[SliceResult]:
         """Writes lost objects again, each one whole. `buckets`: by topic the bucket that it was lost from.
 
-        Bad records in a committed range were skipped when it was committed, whatever the policy is now.
+        `committed`: what became of the bad records of each slice, whatever the policy is now. `letters`: the format of
+        lost dead letters, if there are any.
         """
         targets = {}
         for topic, bucket in buckets.items():
             target = task.target(topic)
             destination = replace(target.destination, bucket=bucket or task.settings.bucket)
             targets[topic] = TopicTarget(target.encoding, destination)
-        settings = replace(task.settings, bad_records=SKIP_ALL, object_limit=None, longest_segment=None)
-        return self.write(replace(task, settings=settings, targets=targets, rewrites=rewrites), state, connection)
+        settings = replace(
+            task.settings,
+            bad_records=BadRecordPolicy(),
+            object_limit=None,
+            longest_segment=None,
+            letters=LetterTarget(self.sink.spec.destination, letters, self._staging(letters)) if letters else None,
+        )
+        task = replace(task, settings=settings, targets=targets, rewrites=rewrites, committed=committed)
+        return self.write(replace(task, whole=bool(letters)), state, connection)
 
     def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
         metadata = self.sink.metadata
@@ -170,15 +202,30 @@ class FlushJob:
 
     def _without_refused_keys(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """Runs slices with refused keys again, with the records of those keys as bad records."""
-        results = self._run_by_size(task, connection, group)
+        results = self._run_whole_records(task, connection, group)
         for _ in range(RUNS_FOR_REFUSED_KEYS):
             found = {r.slice: dict(r.refused_keys) for r in results if r.refused_keys}
             if not found or task.rewrites:
                 break
             known = {part: {**task.refused_keys.get(part, {}), **groups} for part, groups in found.items()}
             task = replace(task, slices=tuple(found), refused_keys={**task.refused_keys, **known})
-            again = {r.slice: r for r in self._run_by_size(task, connection, group)}
-            results = [again.get(r.slice, r) for r in results]
+            results = _replaced(results, self._run_whole_records(task, connection, group))
+        return results
+
+    def _run_whole_records(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """Reads all columns where dead letters need them: of slices with dead letters, again.
+
+        If most partitions had dead letters in their last flush, all columns are read at once.
+        """
+        often = 2 * sum(part.at in self._with_letters for part in task.slices) > len(task.slices)
+        if often and not task.rewrites:
+            task = replace(task, whole=True)
+        results = self._run_by_size(task, connection, group)
+        if slices := tuple(r.slice for r in results if r.failure and r.failure.reason == DEAD_LETTER):
+            again = self._run_by_size(replace(task, slices=slices, whole=True), connection, group)
+            results = _replaced(results, again)
+        self._with_letters -= {part.at for part in task.slices}
+        self._with_letters |= {r.slice.at for r in results if r.letters}
         return results
 
     def _run_by_size(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
@@ -191,8 +238,7 @@ class FlushJob:
             return results
         self._with_large_records |= {part.at for part in large}
         again = run_job(self.spark, replace(task, slices=large), connection, group=group, isolation=isolation)
-        by_slice = {r.slice: r for r in again}
-        return [by_slice.get(r.slice, r) for r in results]
+        return _replaced(results, again)
 
 
 def run_job(
@@ -211,6 +257,16 @@ def run_job(
         rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
     results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
     return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
+
+
+def staging_folder(sink: S3Sink) -> str:
+    """Of dead letters that are to be sent to a topic."""
+    return f"{sink.spec.destination.state_prefix}/{sink.id}/letters"
+
+
+def _replaced(results: list[SliceResult], again: list[SliceResult]) -> list[SliceResult]:
+    by_slice = {r.slice: r for r in again}
+    return [by_slice.get(r.slice, r) for r in results]
 
 
 def _names(slices: Sequence[Slice]) -> str:

@@ -6,22 +6,27 @@ disk. Once a slice has more than a few groups, its rows are buffered and written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from s3sink_job.base.spill import Spill
+from s3sink_job.columns.cast import cast_rows
+from s3sink_job.decode.typed_input import NO_SCHEMA
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.formats.output_format import ObjectWriter
+from s3sink_job.formats.source_notes import SourceNotes
 from s3sink_job.layout.groups import Groups
 from s3sink_job.layout.keys import ObjectSource, constant_folder, object_key, refused_for_length
+from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.object_tags import FLUSH_TAG, SINK_TAG
 from s3sink_job.stores.uploads import Upload
 from s3sink_job.task.group_buffer import MOST_BUFFERED, GroupBuffer
 from s3sink_job.task.rewritten_objects import RewrittenObjects
+from s3sink_job.task.row_schemas import Numbers, runs, with_schemas, without_schemas
 from s3sink_job.task.task_settings import Group, SliceWork
 from s3sink_job.task.upload_pool import UploadPool
 
@@ -42,7 +47,10 @@ class OpenObject:
     group: Group
     first: int
     last: int
+    notes: SourceNotes
     rows: int = 0
+    schema: int = NO_SCHEMA
+    """Of all its rows, if each schema has objects of its own."""
 
     @property
     def held(self) -> int:
@@ -53,8 +61,7 @@ class OpenObject:
 class OpenObjects:
     work: SliceWork
     bucket: Bucket
-    as_text: Callable[[tuple[str, ...]], None]
-    """Told of columns that had to become text."""
+    builder: RowBuilder
     done: list[ObjectEntry] = field(default_factory=list)
     refused: dict[Group, str] = field(default_factory=dict)
     _open: dict[Group, OpenObject] = field(default_factory=dict)
@@ -65,13 +72,20 @@ class OpenObjects:
     _buffer: GroupBuffer | None = None
     _opened: int = 0
     _rewrites: RewrittenObjects | None = None
+    _numbered: bool = False
+    """Whether rows have the number of their schema."""
 
     def __post_init__(self) -> None:
         self._spill = Spill(self.work.settings.spill)
-        if self.work.rewrites:
+        if self.work.rewrites is not None:
             self._rewrites = RewrittenObjects(self.work.rewrites)
 
-    def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
+    def write(
+        self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None, schemas: pa.Array | None = None
+    ) -> None:
+        self._numbered = schemas is not None
+        if schemas is not None:
+            rows = with_schemas(rows, schemas)
         if self._rewrites is not None:
             rows, offsets, groups = self._rewrites.pick(rows, offsets, groups)
         if not rows.num_rows:
@@ -121,12 +135,30 @@ class OpenObjects:
         self._spill.close()
 
     def _write_group(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array) -> None:
+        if not self._numbered:
+            self._write_rows(group, rows, offsets)
+            return
+        rows, numbers = without_schemas(rows)
+        if not self.work.target.encoding.rolls:
+            self._write_rows(group, rows, offsets, numbers)
+            return
+        for start, end, schema in runs(numbers):
+            current = self._open.get(group)
+            if current is not None and NO_SCHEMA not in (schema, current.schema) and schema != current.schema:
+                self._close(current)
+            own = cast_rows(rows.slice(start, end - start), self.builder.columns_of(schema, rows.schema))
+            self._write_rows(group, own, offsets.slice(start, end - start), numbers[start:end])
+
+    def _write_rows(
+        self, group: Group, rows: pa.RecordBatch, offsets: pa.Array, schemas: Numbers | None = None
+    ) -> None:
         done = 0
         while done < rows.num_rows:
-            done += self._write_some(group, rows.slice(done), offsets.slice(done))
+            rest = None if schemas is None else schemas[done:]
+            done += self._write_some(group, rows.slice(done), offsets.slice(done), rest)
         self._free_memory()
 
-    def _write_some(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array) -> int:
+    def _write_some(self, group: Group, rows: pa.RecordBatch, offsets: pa.Array, schemas: Numbers | None) -> int:
         """Writes as many rows as fit into the open object. Returns how many."""
         if (current := self._open.get(group)) and not current.writer.takes(rows):
             self._close(current)
@@ -136,9 +168,17 @@ class OpenObjects:
         current.writer.write(rows.slice(0, count))
         current.rows += count
         current.last = offsets[count - 1].as_py()
+        if schemas is not None:
+            self._note(current, schemas[:count])
         if self._full(current):
             self._close(current)
         return count
+
+    def _note(self, current: OpenObject, schemas: Numbers) -> None:
+        for number in np.unique(schemas).tolist():
+            if number != NO_SCHEMA and number not in current.notes.schemas:
+                current.notes.schemas[number] = self.builder.source_schema(number)
+                current.schema = number
 
     def _fitting(self, current: OpenObject, rows: pa.RecordBatch) -> int:
         count: int = rows.num_rows
@@ -194,8 +234,9 @@ class OpenObjects:
             refused=refused,
         )
         self._uploads.append(upload)
-        writer = encoding.format.open(encoding.output, upload, self._spill)
-        return OpenObject(upload, writer, group, first, first)
+        notes = SourceNotes(self.builder.row_sources)
+        writer = encoding.format.open(encoding.output, upload, self._spill, notes)
+        return OpenObject(upload, writer, group, first, first, notes)
 
     def _key(self, group: Group, first: int) -> str:
         slice, settings, encoding = self.work.slice, self.work.settings, self.work.target.encoding
@@ -214,7 +255,7 @@ class OpenObjects:
             current.writer.abandon()
             raise
         for path in texts:
-            self.as_text(path)
+            self.builder.widen_to_text(path)
         upload, slice = current.upload, self.work.slice
         entry = ObjectEntry(
             key=upload.key,

@@ -37,7 +37,9 @@ class RecordObjects:
     done: list[ObjectEntry] = field(default_factory=list)
     refused: dict[Group, str] = field(default_factory=dict)
 
-    def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None:
+    def write(
+        self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None, schemas: pa.Array | None = None
+    ) -> None:
         # A loop in Python is cheap here: each record needs a request anyway.
         records = _records(rows.column("value"), offsets, groups)
         with ThreadPool(PARALLEL) as pool:

@@ -28,6 +28,8 @@ class PreparedBatch:
     offsets: Column
     groups: Groups | None
     bad: BadRecords
+    schemas: Column | None = None
+    """The numbers of the schemas that the rows were written with, where they are needed."""
 
     def refuse_groups(self, why: Callable[[tuple[str, ...]], str]) -> None:
         """Makes the records of groups for which `why` gives a text bad records: the store refuses their key."""
@@ -36,7 +38,8 @@ class PreparedBatch:
 
     def filter(self, keep: Column) -> PreparedBatch:
         groups = None if self.groups is None else Groups(self.groups.keys, self.groups.codes.filter(keep))
-        return PreparedBatch(self.rows.filter(keep), self.offsets.filter(keep), groups, self.bad)
+        schemas = None if self.schemas is None else self.schemas.filter(keep)
+        return PreparedBatch(self.rows.filter(keep), self.offsets.filter(keep), groups, self.bad, schemas)
 
 
 @dataclass(frozen=True)
@@ -59,4 +62,5 @@ class RecordPipeline:
         )
         built.bad.add(Stage.FORMAT, encoding.format.unwritable(built.rows, encoding.output))
         groups = groups_of(batch, encoding.grouping, folders)
-        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad)
+        schemas = built.decoded.schema_numbers() if encoding.notes_schemas else None
+        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas)

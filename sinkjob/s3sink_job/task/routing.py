@@ -8,10 +8,9 @@ from itertools import combinations
 
 from s3sink_api.spec import Destination, Spec
 from s3sink_job.base.errors import FinalError
-from s3sink_job.decode.avro_decoder import decoder_of
-from s3sink_job.decode.avro_schema import InvalidSchema
+from s3sink_job.decode.schema_languages import columns_of, kind_of
 from s3sink_job.decode.settings import Decoding
-from s3sink_job.decode.writer_schemas import WriterSchema
+from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.manifest import Manifest
 from s3sink_job.flush.problem import Problem
@@ -65,7 +64,11 @@ class Routing:
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
-        return tuple(own.destination for own in (self.spec, *self._specs))
+        """Of data and of dead letters."""
+        letters = self.spec.errors.dead_letter
+        prefix = letters.prefix if letters else None
+        of_letters = () if prefix is None else (replace(self.spec.destination, prefix=prefix),)
+        return (*(own.destination for own in (self.spec, *self._specs)), *of_letters)
 
     @property
     def shortest_interval(self) -> float:
@@ -147,9 +150,9 @@ class Routing:
 
 
 def _check_inline_schemas(decoding: Decoding) -> None:
-    for part, source in (("key", decoding.key_schemas), ("value", decoding.value_schemas)):
+    for part, input_format, source in decoding.parts:
         if source.inline:
             try:
-                decoder_of(WriterSchema("AVRO", source.inline))
+                columns_of(WriterSchema(kind_of(input_format), source.inline), input_format, source.options)
             except InvalidSchema as error:
                 raise FinalError(f"spec.source.{part}.schema is {error}", reason="InvalidSchema") from None

@@ -18,7 +18,10 @@ class SliceObjects(Protocol):
     refused: dict[tuple[str, ...], str]
     """Groups whose key the store refuses, with the reason. Then nothing of the slice may be committed."""
 
-    def write(self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None) -> None: ...
+    def write(
+        self, rows: pa.RecordBatch, offsets: pa.Array, groups: Groups | None, schemas: pa.Array | None = None
+    ) -> None:
+        """`schemas` are the numbers of the schemas that the rows were written with, where they are needed."""
 
     def count_with(self, groups: Groups | None) -> int:
         """How many objects there will be if rows of these groups are written."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from s3sink_job.base.errors import ProtocolError
+from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.flush.manifest import Slice
+from s3sink_job.task.bad_records import LeftOut
 from s3sink_job.task.encoding import KAFKA_COLUMNS
 from s3sink_job.task.slice_rows import split_large
 from s3sink_job.task.slice_writer import SliceWriter
@@ -26,9 +28,13 @@ class SliceTask:
     default: TopicTarget
     targets: Mapping[str, TopicTarget] = field(default_factory=dict)
     """By topic, where it is not the default."""
-    schemas: Mapping[str, pa.StructType] = field(default_factory=dict)
+    schemas: Mapping[str, KnownColumns] = field(default_factory=dict)
     """By topic: its columns as known so far, where a schema is inferred."""
     rewrites: Mapping[Slice, tuple[Rewrite, ...]] = field(default_factory=dict)
+    committed: Mapping[Slice, LeftOut] = field(default_factory=dict)
+    """What became of the bad records, where lost objects are written again."""
+    whole: bool = False
+    """Whether all columns of Kafka's records are read, as dead letters need."""
     refused_keys: Mapping[Slice, Mapping[Group, str]] = field(default_factory=dict)
 
     def target(self, topic: str) -> TopicTarget:
@@ -37,6 +43,8 @@ class SliceTask:
     @property
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns that any of its topics needs."""
+        if self.whole:
+            return KAFKA_COLUMNS
         encodings = [self.target(topic).encoding for topic in {part.topic for part in self.slices}]
         wanted = {name for encoding in encodings for name in encoding.columns}
         return tuple(name for name in KAFKA_COLUMNS if name in wanted)
@@ -70,7 +78,8 @@ class SliceTask:
             settings=self.settings,
             target=self.target(part.topic),
             schema=self.schemas.get(part.topic),
-            rewrites=self.rewrites.get(part, ()),
+            rewrites=self.rewrites.get(part),
+            committed=self.committed.get(part),
             refused_keys=self.refused_keys.get(part, {}),
         )
 

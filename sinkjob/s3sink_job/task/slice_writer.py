@@ -7,26 +7,30 @@ the whole Spark job.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from threading import Lock
 
 import pyarrow as pa
 
-from s3sink_job.base.errors import S3SinkError
+from s3sink_job.base.errors import FinalError, ProtocolError, S3SinkError
+from s3sink_job.decode.bad_records import BadRecord
+from s3sink_job.decode.batch_parts import in_parts
 from s3sink_job.layout.groups import Groups
 from s3sink_job.layout.keys import MAX_KEY_BYTES, room_for_folder
+from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
 from s3sink_job.stores.request_limit import RequestLimit
 from s3sink_job.task.bad_records import BadRecordHandler
+from s3sink_job.task.letter_objects import LetterObjects, has_whole_records
 from s3sink_job.task.open_objects import OpenObjects
 from s3sink_job.task.record_objects import RecordObjects
-from s3sink_job.task.record_pipeline import RecordPipeline
+from s3sink_job.task.record_pipeline import PreparedBatch, RecordPipeline
 from s3sink_job.task.refused_keys import RefusedKeys, refusal
 from s3sink_job.task.slice_objects import SliceObjects
-from s3sink_job.task.slice_result import LARGE_RECORD, Failure, SliceResult
+from s3sink_job.task.slice_result import DEAD_LETTER, LARGE_RECORD, Failure, SliceResult
 from s3sink_job.task.slice_rows import RowCheck
+from s3sink_job.task.staged_letters import StagedLetters
 from s3sink_job.task.task_settings import SliceWork
 
 
@@ -35,7 +39,8 @@ class SliceWriter:
         self._work, self._slice = work, work.slice
         self._settings, self._target = work.settings, work.target
         self._rows = RowCheck(work.slice)
-        self._bad = BadRecordHandler(self._settings.bad_records, work.slice)
+        missing = work.target.encoding.layout.missing
+        self._bad = BadRecordHandler(self._settings.bad_records, work.slice, missing, work.committed)
         self._keys = RefusedKeys(work)
         self._failure: Failure | None = None
         self._read_bytes = 0
@@ -43,7 +48,7 @@ class SliceWriter:
         """Where the slice ends because the next batch would make too many objects."""
         self._limit = RequestLimit(self._settings.request_limit)
         self._retries, self._retries_lock = 0, Lock()
-        bucket = open_bucket(
+        self._bucket = open_bucket(
             *(self._target.destination, self._settings.secrets, self._settings.retry),
             limit=self._limit,
             on_retry=self._count_retry,
@@ -52,7 +57,10 @@ class SliceWriter:
         self._access = self._settings.schema_access()
         self._builder = encoding.row_builder(self._slice.topic, self._slice.generation, work.schema, self._access)
         self._pipeline = RecordPipeline(encoding, self._slice, self._builder, _longest_folder(work))
-        self._objects = _open_objects(work, bucket, self._builder.widen_to_text)
+        data = replace(work, rewrites=work.lost_data)
+        self._objects = _open_objects(data, self._bucket, self._builder)
+        self._letters: LetterObjects | StagedLetters | None = None
+        """Opened with the first dead letter."""
 
     def _count_retry(self) -> None:
         with self._retries_lock:
@@ -76,6 +84,7 @@ class SliceWriter:
     def finish(self) -> SliceResult:
         if self._failure is None or self._failure.offset is not None:
             try:
+                self._close_letters()
                 self._objects.close()
                 refused = refusal(self._objects, self._slice, self._target.destination.prefix)
                 self._failure = refused or self._failure
@@ -94,12 +103,15 @@ class SliceWriter:
             refused_keys = self._objects.refused if self._failure.reason == "KeyRefused" else {}
             return replace(result, refused_keys=tuple(refused_keys.items()))
         self._objects.release()
+        letters = self._letters.done if self._letters else []
         end = self._end
         return replace(
             result,
             end=end,
-            objects=tuple(self._objects.done),
+            objects=(*self._objects.done, *letters),
             skipped=tuple(offset for offset in self._bad.skipped if offset < end),
+            letters=tuple(offset for offset in self._bad.letters if offset < end),
+            shown=tuple(self._bad.shown),
             read_bytes=self._read_bytes,
             schema=self._builder.schema,
         )
@@ -113,22 +125,57 @@ class SliceWriter:
 
     def abandon(self) -> None:
         self._objects.abandon()
+        if self._letters is not None:
+            self._letters.abandon()
+
+    def _write_letters(self, batch: pa.RecordBatch, letters: list[BadRecord]) -> None:
+        if not has_whole_records(batch):
+            text = f"offset {self._bad.letters[-1]} is a dead letter, and not all columns were read"
+            self._failure = Failure(DEAD_LETTER, text, retryable=True)
+            return
+        if self._letters is None:
+            if self._settings.letters is None:
+                raise ProtocolError("there is no place for dead letters")
+            kind = StagedLetters if self._settings.letters.staging else LetterObjects
+            self._letters = kind(self._work, self._bucket, self._settings.letters)
+        self._letters.write(batch, letters)
+
+    def _close_letters(self) -> None:
+        if self._letters is None:
+            return
+        self._letters.close()
+        if self._letters.refused:
+            raise FinalError(f"{self._slice}: dead letters cannot be written: {self._letters.refused}")
+        self._letters.release()
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        first = batch.column("offset")[0].as_py()
-        prepared = self._pipeline.prepare(batch)
-        if prepared is None:
-            return
+        def prepare(part: pa.RecordBatch) -> tuple[int, PreparedBatch | None]:
+            return part.column("offset")[0].as_py(), self._pipeline.prepare(part)
+
+        for first, prepared in in_parts(batch, prepare):
+            if prepared is not None:
+                self._write_prepared(prepared, first)
+            if self._failure is not None or self._early_end is not None:
+                return
+
+    def _write_prepared(self, prepared: PreparedBatch, first: int) -> None:
+        """`first` is the first offset that was read for it."""
         if self._keys.possible:
             prepared.refuse_groups(self._keys.reason)
         if self._too_many_objects(prepared.groups):
             self._early_end = first
             return
+        if self._work.committed is not None:
+            self._work.committed.refuse(prepared.offsets, prepared.bad)
         if prepared.bad:
-            prepared = prepared.filter(self._bad.rows_to_write(prepared.offsets, prepared.bad))
+            kept, letters = self._bad.handle(prepared.offsets, prepared.bad)
             self._failure = self._bad.failure
+            # Without lost dead letters all of them are in their objects already.
+            if letters and self._work.lost_letters != ():
+                self._write_letters(prepared.bad.batch, letters)
+            prepared = prepared.filter(kept)
         if len(prepared.offsets):
-            self._objects.write(prepared.rows, prepared.offsets, prepared.groups)
+            self._objects.write(prepared.rows, prepared.offsets, prepared.groups, prepared.schemas)
 
     def _too_many_objects(self, groups: Groups | None) -> bool:
         """Never for the first batch: a slice always makes progress."""
@@ -142,13 +189,13 @@ def _failure_of(error: S3SinkError) -> Failure:
 
 def _longest_folder(work: SliceWork) -> int:
     """Bytes. A lost object that is written again had room for its folder."""
-    if work.rewrites:
+    if work.rewrites is not None:
         return MAX_KEY_BYTES
     encoding, prefix = work.target.encoding, work.target.destination.prefix
     return room_for_folder(prefix, encoding.layout, work.slice.topic, encoding.extension, work.settings.name_mark)
 
 
-def _open_objects(work: SliceWork, bucket: Bucket, as_text: Callable[[tuple[str, ...]], None]) -> SliceObjects:
+def _open_objects(work: SliceWork, bucket: Bucket, builder: RowBuilder) -> SliceObjects:
     if work.target.encoding.format.one_record_objects:
         return RecordObjects(work, bucket)
-    return OpenObjects(work, bucket, as_text)
+    return OpenObjects(work, bucket, builder)

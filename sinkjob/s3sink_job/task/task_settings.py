@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from s3sink_api.spec import Destination
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillPlace
+from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.schema_access import SchemaAccess, SchemasByRegistry
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.stores.request_limit import PARALLEL
-from s3sink_job.task.bad_records import BadRecordPolicy
+from s3sink_job.task.bad_records import BadRecordPolicy, LeftOut
 from s3sink_job.task.encoding import Encoding
 
 Group = tuple[str, ...]
@@ -31,6 +30,16 @@ class TopicTarget:
 
 
 @dataclass(frozen=True)
+class LetterTarget:
+    """Where dead letters go, and the format of their objects. The bucket is the sink's own."""
+
+    destination: Destination
+    format: str
+    staging: str = ""
+    """The folder beside the state, if they are staged for a topic."""
+
+
+@dataclass(frozen=True)
 class Rewrite:
     """A lost object that is written again under its key: the records of its group from `first` to `last`."""
 
@@ -38,6 +47,7 @@ class Rewrite:
     group: Group
     first: int
     last: int
+    letters: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,8 @@ class TaskSettings:
     """Of typed records, as far as the driver knows them."""
     longest_segment: int | None = None
     """Bytes between two slashes of a key, if the store has a limit."""
+    letters: LetterTarget | None = None
+    """If records may become dead letters."""
 
     def schema_access(self) -> SchemaAccess:
         return SchemaAccess(self.secrets, self.retry, self.schemas)
@@ -83,10 +95,12 @@ class SliceWork:
     slice: Slice
     settings: TaskSettings
     target: TopicTarget
-    schema: pa.StructType | None = None
+    schema: KnownColumns | None = None
     """The topic's columns as known so far, where a schema is inferred."""
-    rewrites: tuple[Rewrite, ...] = ()
-    """If any: only these objects are written."""
+    rewrites: tuple[Rewrite, ...] | None = None
+    """If set: only these objects are written."""
+    committed: LeftOut | None = None
+    """If lost objects are written again: what became of the bad records of the range."""
     refused_keys: Mapping[Group, str] = field(default_factory=dict)
     """Groups whose key the store refused before: their records are bad records."""
 
@@ -95,6 +109,14 @@ class SliceWork:
         """The name of the bucket if it is not the sink's own, as manifests have it."""
         name = self.target.destination.bucket
         return "" if name == self.settings.bucket else name
+
+    @property
+    def lost_data(self) -> tuple[Rewrite, ...] | None:
+        return None if self.rewrites is None else tuple(one for one in self.rewrites if not one.letters)
+
+    @property
+    def lost_letters(self) -> tuple[Rewrite, ...] | None:
+        return None if self.rewrites is None else tuple(one for one in self.rewrites if one.letters)
 
     @property
     def number(self) -> int:

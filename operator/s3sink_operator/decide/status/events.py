@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from s3sink_api.conditions import ACCEPTED, READY, SPEC_REFUSED
@@ -19,9 +20,12 @@ _EXPECTED_REASONS = frozenset(
     }
 )
 
+LETTERS_EVERY = timedelta(hours=1)
+"""Events about dead letters."""
+
 
 def events_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    return (*_conditions(before, after), *_restart(before, after), *_reset(before, after))
+    return (*_conditions(before, after), *_restart(before, after), *_reset(before, after), *_letters(before, after))
 
 
 def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
@@ -52,6 +56,26 @@ def _reset(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Even
     if reset and reset != before.get("reset"):
         text = f"reset {reset.get('nonce')!r} done at {reset.get('time')}: every topic starts a new generation"
         yield Event("Normal", "Reset", text)
+
+
+def _letters(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    """At most one an hour, counted by the times of the dead letters."""
+    old, new = (status.get("retry", {}).get("lastDeadLetter") or {} for status in (before, after))
+    times = [_time(letter.get("time")) for letter in (old, new)]
+    if times[1] is None or (times[0] is not None and times[1] - times[0] < LETTERS_EVERY):
+        return
+    count = after["retry"].get("deadLetteredRecords")
+    where = f"{new.get('topic')}-{new.get('partition')} offset {new.get('offset')}"
+    text = f"{count} records became dead letters since the first start; the last one: {where}: {new.get('message')}"
+    yield Event("Warning", "DeadLetter", text)
+
+
+def _time(text: Any) -> datetime | None:
+    """None if it is none."""
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
 
 
 def _identity(condition: Document) -> tuple[Any, ...]:

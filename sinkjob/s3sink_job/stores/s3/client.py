@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -12,7 +11,7 @@ import boto3
 from botocore.config import Config
 
 from s3sink_api.spec import Aes256, Destination, Kms
-from s3sink_job.base.errors import FinalError
+from s3sink_job.base.aws import AwsKeys, aws_keys, ca_file
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.stores.s3.bucket import S3Bucket
 
@@ -40,23 +39,10 @@ def s3_bucket(destination: Destination, secrets: Secrets) -> S3Bucket:
 
 def connect(destination: Destination, secrets: Secrets) -> S3Client:
     """The client for a destination. It does not retry: `base/retry.py` does, within the limits of the spec."""
-    access_key = secret_key = token = ""
-    if destination.credentials is not None:
-        content = secrets.read(destination.credentials.secret_ref.name)
-        try:
-            access_key = content["AWS_ACCESS_KEY_ID"]
-            secret_key = content["AWS_SECRET_ACCESS_KEY"]
-        except KeyError as missing:
-            name = destination.credentials.secret_ref.name
-            raise FinalError(
-                f"Secret {name!r} has no key {missing}: it needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-                reason="SecretKeyMissing",
-            ) from missing
-        token = content.get("AWS_SESSION_TOKEN", "")
     return _client(
         *(destination.endpoint or "", destination.region or "", destination.use_path_style),
-        *(destination.max_connections, access_key, secret_key, token),
-        *(_ca_bundle(destination, secrets), os.getpid()),
+        *(destination.max_connections, aws_keys(destination.credentials, secrets)),
+        *(ca_file(destination.ca_from, secrets), os.getpid()),
     )
 
 
@@ -66,17 +52,12 @@ def _client(
     region: str,
     path_style: bool,
     connections: int,
-    key: str,
-    secret: str,
-    token: str,
+    keys: AwsKeys,
     ca: str | None,
     pid: int,
 ) -> S3Client:
     """Cached by credentials, and by process: a forked worker must not share the sockets of its parent."""
-    options: dict[str, Any] = {}
-    if key:
-        options |= {"aws_access_key_id": key, "aws_secret_access_key": secret}
-        options |= {"aws_session_token": token} if token else {}
+    options = keys.client_options
     if endpoint:
         options["endpoint_url"] = endpoint
     if ca is not None:
@@ -99,11 +80,3 @@ def _client(
     session = boto3.session.Session(region_name=region or None)
     # SigV4 needs a region. S3-compatible stores accept this one.
     return session.client("s3", region_name=session.region_name or "us-east-1", config=config, **options)
-
-
-def _ca_bundle(destination: Destination, secrets: Secrets) -> str | None:
-    if destination.ca_from is None:
-        return None
-    name = destination.ca_from.secret_ref.name
-    secrets.key(name, "ca.crt")
-    return str(Path(secrets.folder) / name / "ca.crt")

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from s3sink_job.columns.decimals import decimals_of
 from s3sink_job.columns.duckdb_functions import query
-from s3sink_job.columns.types import Column
-from s3sink_job.decode.connect_schema import ConnectSchema
-from s3sink_job.decode.connect_values import DAY, Misfit, connect_value
+from s3sink_job.columns.types import TEXT, Column
+from s3sink_job.decode.payload_schema import PayloadSchema
+from s3sink_job.decode.payload_values import DAY, Misfit, payload_value
 
 
-def typed(column: Column, schema: ConnectSchema) -> Column:
+def typed(column: Column, schema: PayloadSchema) -> Column:
     """A struct, list or leaf as Arrow's reader gives it."""
     if pa.types.is_struct(column.type):
         return _struct(column, schema)
@@ -26,28 +26,30 @@ def typed(column: Column, schema: ConnectSchema) -> Column:
     return _leaf(column, schema)
 
 
-def _struct(column: Column, schema: ConnectSchema) -> Column:
-    if not schema.fields:
+def _struct(column: Column, schema: PayloadSchema) -> Column:
+    if not len(schema.kind):
         return column
     present = column.is_valid()
     children = [
         required(typed(child, inner), inner, present)
         for child, (_, inner) in zip(column.flatten(), schema.fields, strict=True)
     ]
+    if schema.rest:
+        children.append(pa.nulls(len(column), TEXT))
     return pa.StructArray.from_arrays(children, fields=list(schema.kind), mask=column.is_null())
 
 
-def required(column: Column, schema: ConnectSchema, present: Column | None = None) -> Column:
+def required(column: Column, schema: PayloadSchema, present: Column | None = None) -> Column:
     """The column with its default where a value is missing, though its parent is present."""
     if schema.optional or not column.null_count:
         return column
     missing = column.is_null() if present is None else pc.and_(column.is_null(), present)
     if not pc.any(missing, min_count=0).as_py():
         return column
-    return pc.if_else(missing, pa.scalar(connect_value(None, schema), schema.kind), column)
+    return pc.if_else(missing, pa.scalar(payload_value(None, schema), schema.kind), column)
 
 
-def _leaf(column: Column, schema: ConnectSchema) -> Column:
+def _leaf(column: Column, schema: PayloadSchema) -> Column:
     kind = schema.kind
     if pa.types.is_floating(kind) and not _all(pc.is_finite(column)):
         raise Misfit("NaN is not JSON")
@@ -60,7 +62,7 @@ def _leaf(column: Column, schema: ConnectSchema) -> Column:
     return column.cast(kind)
 
 
-def _decimals(column: Column, schema: ConnectSchema) -> Column:
+def _decimals(column: Column, schema: PayloadSchema) -> Column:
     if schema.scale < 0:
         raise Misfit("a negative scale, which the column cannot have")
     raw = from_base64(column)

@@ -1,0 +1,151 @@
+"""Where records name their schema, and where their payloads begin.
+
+In the wire format of schema registries a frame is in front of the payload: a zero byte, the id of the schema in four
+bytes, and in Protobuf the indexes of the message. If a header names the schema, there is no zero byte and no id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from s3sink_job.columns.types import Column
+from s3sink_job.decode.bad_records import Fault
+from s3sink_job.decode.distinct_bytes import Widths, distinct_bytes, paired, same_width, without_first_bytes
+from s3sink_job.decode.header_schemas import HeaderSchemas, header_schemas
+from s3sink_job.decode.record_bytes import Ints, Mask, Records
+from s3sink_job.decode.schema_language import Message
+from s3sink_job.decode.writer_schemas import SchemaId, numbered
+
+ID_FRAME = 5
+"""Bytes of a frame without a message: 0, and the id of the schema."""
+NOT_FRAMED = "NotWireFormat"
+MessageLengths = Callable[[Records, Ints], Ints | None]
+"""See `SchemaLanguage.message_lengths`."""
+
+
+class SchemaKey(NamedTuple):
+    """Records with the same key are decoded by the same decoder."""
+
+    schema: SchemaId | None
+    """None for the inline schema."""
+    message: Message = b""
+
+
+@dataclass
+class Payloads:
+    """The values of a batch that are not null."""
+
+    column: Column
+    rows: Ints
+    """The row of each value in the batch."""
+    records: Records
+    codes: Ints
+    """The place of each value's key in `keys`."""
+    keys: list[SchemaKey | None] = field(default_factory=list)
+    """None for values at fault."""
+    skip: int = 0
+    """Bytes in front of each payload."""
+    faults: dict[int, Fault] = field(default_factory=dict)
+    """By the row in the batch."""
+
+    def rows_of(self, code: int) -> list[int]:
+        found: list[int] = self.rows[self.codes == code].tolist()
+        return found
+
+    def refuse(self, places: Mask, why: Callable[[int], str]) -> None:
+        """Makes values bad records. `why` gets the place of the value."""
+        for place in np.flatnonzero(places).tolist():
+            self.faults[int(self.rows[place])] = Fault(NOT_FRAMED, why(place))
+
+
+def plain_payloads(column: Column) -> Payloads:
+    """Values that are payloads as a whole, of the inline schema."""
+    column = column.cast(pa.binary())
+    rows: Ints = np.arange(len(column))
+    if column.null_count:
+        rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+        column = column.take(pa.array(rows))
+    keys: list[SchemaKey | None] = [SchemaKey(None)] if len(rows) else []
+    return Payloads(column, rows, Records(column), np.zeros(len(rows), np.int64), keys)
+
+
+def framed_payloads(
+    column: Column, headers: Column | None, part: str, message_lengths: MessageLengths, *, apicurio: bool = False
+) -> Payloads:
+    """Values that name their schema, each in its own way. `headers` is the column of `schema_ids.py` for this part.
+
+    `apicurio`: whether the registry is one.
+    """
+    found = plain_payloads(column)
+    if not len(found.rows):
+        return found
+    records, begin = found.records, found.records.bounds[:-1]
+    named = header_schemas(headers, found.rows, apicurio=apicurio)
+    wrong = (np.diff(records.bounds) < ID_FRAME) | (records.data[begin] != 0)
+    widths: Widths = ID_FRAME
+    if named is not None:
+        wrong &= ~named.in_header
+        widths = np.where(named.in_header, 0, ID_FRAME)
+    found.refuse(wrong, lambda place: _no_frame(found.column[place].as_py(), part))
+    if named is not None and named.invalid.any():
+        found.refuse(named.invalid, lambda place: named.why_invalid(place, part))
+        wrong |= named.invalid
+    if (lengths := message_lengths(records, begin + widths)) is not None:
+        if named is not None:
+            lengths[named.has_message] = 0
+        cut = ~wrong & (lengths < 0)
+        found.refuse(cut, lambda _: f"{part} ends within the indexes of its message")
+        wrong |= cut
+        widths = widths + lengths
+    frames, found.codes = distinct_bytes(records, begin, widths, wrong)
+    if named is None:
+        found.keys = [_key_of(frame) for frame in frames]
+    else:
+        found.keys, found.codes = _keys_with_headers(named, frames, found.codes, messages=lengths is not None)
+    leave_out(found, widths, wrong)
+    return found
+
+
+def _no_frame(value: bytes, part: str) -> str:
+    if value[:1] in (b"", b"\x00"):
+        why = f"has only {len(value)} bytes, and the id of a schema takes {ID_FRAME}"
+    else:
+        why = f"begins with the byte 0x{value[0]:02x}, and not with 0 and the id of a schema"
+    return f"{part} {why}: check spec.source.{part}.format"
+
+
+def _key_of(frame: bytes | None) -> SchemaKey | None:
+    if frame is None:
+        return None
+    return SchemaKey(numbered(int.from_bytes(frame[1:ID_FRAME], "big")), frame[ID_FRAME:])
+
+
+def _keys_with_headers(
+    named: HeaderSchemas, frames: list[bytes | None], codes: Ints, *, messages: bool
+) -> tuple[list[SchemaKey | None], Ints]:
+    """One key for each pair of a header and a frame. `messages`: whether the language has them."""
+    pairs, codes = paired(named.codes, codes, len(frames))
+    keys: list[SchemaKey | None] = []
+    for header, number in pairs:
+        frame, name = frames[number], named.distinct[header]
+        if frame is None or name is None:
+            keys.append(_key_of(frame))
+        else:
+            message = frame if name.message is None else name.message
+            keys.append(SchemaKey(name.schema, message if messages else b""))
+    return keys, codes
+
+
+def leave_out(found: Payloads, widths: Widths, wrong: Mask) -> None:
+    """Leaves out the first bytes of each value: by `skip` if all have the same number of them. If not, by a copy."""
+    width = same_width(widths, wrong)
+    if width is not None:
+        found.skip = width
+        return
+    found.column, found.skip = without_first_bytes(found.records, np.where(wrong, 0, widths)), 0
+    found.records = Records(found.column)

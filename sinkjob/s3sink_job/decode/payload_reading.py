@@ -1,0 +1,80 @@
+"""Arrow's reader for payloads without maps. It gets the types of the schema and refuses what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from s3sink_job.columns.text import concat
+from s3sink_job.columns.types import TEXT, Column
+from s3sink_job.decode.json_columns import look_like_objects, may_be_rounded
+from s3sink_job.decode.payload_logical import typed
+from s3sink_job.decode.payload_schema import DATE, DATE_TIME, NUMBER, OF_JSON_SCHEMA, PLAIN, VALUE, PayloadSchema
+from s3sink_job.decode.payload_values import Misfit
+
+Read = Callable[..., Column]
+"""`read(payload, schema, ignore=False)`: JSON texts of a schema without maps. `ignore` leaves out unknown members."""
+READ_AS: Mapping[str, pa.DataType] = {
+    **PLAIN,
+    **OF_JSON_SCHEMA,
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "bytes": TEXT,
+    DATE: TEXT,
+    DATE_TIME: TEXT,
+}
+
+
+def read_bytes(payload: Column, schema: PayloadSchema, *, ignore: bool = False) -> Column:
+    """Decimals are the base64 of their bytes."""
+    return _typed(_read(payload, _read_type(schema, TEXT), ignore=ignore), payload, schema)
+
+
+def read_numbers(payload: Column, schema: PayloadSchema, *, ignore: bool = False) -> Column:
+    """Decimals are numbers."""
+    # As a decimal Arrow would also read a string. As a double it refuses one.
+    _read(payload, _read_type(schema, pa.float64()), ignore=ignore)
+    return _typed(_read(payload, _read_type(schema, None), ignore=ignore), payload, schema)
+
+
+def _typed(column: Column, payload: Column, schema: PayloadSchema) -> Column:
+    if schema.holds(NUMBER) and may_be_rounded([column], payload):
+        raise Misfit("a number that no double holds")
+    return typed(column, schema)
+
+
+def _read_type(schema: PayloadSchema, decimal: pa.DataType | None) -> pa.DataType:
+    """The type for Arrow's reader; decimals are read as the one given, or as themselves."""
+    match schema.type:
+        case "struct":
+            return pa.struct([pa.field(name, _read_type(inner, decimal)) for name, inner in schema.fields])
+        case "array":
+            return pa.list_(_read_type(schema.parts[0], decimal))
+    if pa.types.is_decimal(schema.kind):
+        return decimal or schema.kind
+    return READ_AS[schema.type]
+
+
+def _read(payload: Column, kind: pa.DataType, *, ignore: bool) -> Column:
+    """Raises `Misfit` or Arrow's error if any payload does not fit the type."""
+    bare = pa.types.is_struct(kind) and kind.num_fields > 0 and look_like_objects(payload)
+    lines = payload if bare else concat(f'{{"{VALUE}":', payload, "}")
+    whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    data = pc.binary_join(whole, "\n")[0].as_buffer()
+    table = pj.read_json(
+        pa.BufferReader(data),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(data.size, 1 << 16)),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema(list(kind) if bare else [pa.field(VALUE, kind)]),
+            unexpected_field_behavior="ignore" if ignore else "error",
+        ),
+    )
+    table.validate()  # Arrow reads lists of several nulls and nothing else wrongly
+    # Each line starts an object and closes one. More rows mean that a payload closes its own.
+    if table.num_rows != len(payload):
+        raise Misfit("two values in one")
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(kind)) if bare else columns[0]

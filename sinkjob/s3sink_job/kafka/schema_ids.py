@@ -1,0 +1,36 @@
+"""The headers in which serializers put the id of a schema, as one small column for keys and one for values.
+
+Spark takes the ids out of the headers. If all headers of a record passed to Python, Spark would have to measure them
+(see `batch_size.py`), and reading would take several times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+SCHEMA_IDS: Mapping[str, str] = {"key": "key_schema_id", "value": "value_schema_id"}
+"""The columns, by the part of a record."""
+GLOBAL_ID, CONTENT_ID = b"g", b"c"
+"""In front of an id of Apicurio. Ids of Confluent begin with 0 or 1."""
+
+
+def schema_id(part: str) -> Column:
+    """The bytes that name the schema; null for a record without such a header.
+
+    As text, because it is planned several times as fast as the same in Python's functions. Records without headers
+    cost nothing.
+    """
+    content_id, global_id = (
+        f"concat(X'{mark.hex()}', {_last(f'apicurio.{part}.{name}')})"
+        for mark, name in ((CONTENT_ID, "contentId"), (GLOBAL_ID, "globalId"))
+    )
+    return f.expr(f"coalesce({_last(f'__{part}_schema_id')}, {content_id}, {global_id})")
+
+
+def _last(name: str) -> str:
+    """The value of the last header with this name."""
+    place = f"array_position(reverse(headers.key), '{name}')"
+    return f"IF({place} > 0, element_at(headers.value, -CAST({place} AS INT)), NULL)"

@@ -1,0 +1,45 @@
+"""The records in objects of dead letters, and those of Kafka, in the same form."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from s3sink_job.shape.dead_letters import RECORD, record_columns
+
+SCHEMA = pa.schema([(name, pa.int64() if name == "timestamp" else kind) for name, kind in RECORD])
+"""Times as milliseconds."""
+
+
+def letter_records(batches: list[pa.RecordBatch]) -> pa.Table:
+    """Of records from Kafka."""
+    return _comparable(pa.Table.from_batches([record_columns(batch) for batch in batches], pa.schema(list(RECORD))))
+
+
+def records_in_letters(rows: pa.Table) -> pa.Table:
+    """Of the rows of an object of dead letters, without the context."""
+    if rows.schema.names == ["line"]:
+        lines = [_from_line(json.loads(line)) for line in rows.column("line").to_pylist()]
+        return pa.Table.from_pylist(lines, SCHEMA)
+    return _comparable(rows.select([name for name, _ in RECORD]))
+
+
+def _comparable(rows: pa.Table) -> pa.Table:
+    return rows.cast(pa.schema(list(RECORD))).cast(SCHEMA)
+
+
+def _from_line(doc: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "offset": doc["offset"],
+        "timestamp": doc["timestamp"],
+        "key": _bytes(doc.get("key")),
+        "value": _bytes(doc.get("value")),
+        "headers": [{"key": h["key"], "value": _bytes(h.get("value"))} for h in doc.get("headers", ())],
+    }
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

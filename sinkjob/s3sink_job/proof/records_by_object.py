@@ -1,0 +1,208 @@
+"""Assigns the records of a partition, as Kafka has them, to the objects that they were written to.
+
+Records come in offset order. Memory holds one object of each group at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3sink_job.decode.batch_parts import in_parts
+from s3sink_job.decode.decoder import Decoder
+from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
+from s3sink_job.decode.settings import Decoding
+from s3sink_job.flush.kafka_metadata import TopicPartition
+from s3sink_job.layout.folders import folders_of
+from s3sink_job.layout.groups import groups_of
+from s3sink_job.layout.keys import MAX_KEY_BYTES
+from s3sink_job.layout.settings import Grouping
+from s3sink_job.proof.flush_history import WrittenObject
+from s3sink_job.proof.object_contents import SCHEMA_FAULTS, UnreadableRecords
+from s3sink_job.task.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class ExpectedPartition:
+    """What the manifests say of one partition."""
+
+    objects: tuple[WrittenObject, ...]
+    """In the order of their first offsets."""
+    left_out: frozenset[int]
+    """Offsets of skipped records and of gaps."""
+    letters: frozenset[int] = frozenset()
+    """Offsets of dead letters."""
+    compacted: bool = False
+    """Kafka may have dropped records that were written. Then the objects may hold more than Kafka does."""
+    without_tombstones: tuple[tuple[int, int], ...] = ()
+    """Ranges of offsets whose tombstones were left out."""
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    """By name: those that objects were written by."""
+
+
+@dataclass(frozen=True)
+class GroupingRules:
+    """Only what decides on the group of a record."""
+
+    decoding: Decoding
+    grouping: Grouping
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> GroupingRules:
+        return cls(replace(encoding.decoding, supplied=None), encoding.grouping.rules)
+
+
+@dataclass
+class GroupObjects:
+    """The objects of one group that are still to be compared, and the records read so far for the first of them."""
+
+    objects: deque[WrittenObject] = field(default_factory=deque)
+    records: list[pa.RecordBatch] = field(default_factory=list)
+
+
+@dataclass
+class RecordsByObject(ABC):
+    at: TopicPartition
+    expected: ExpectedPartition
+    access: SchemaAccess = NO_ACCESS
+    _groups: dict[tuple[GroupingRules, tuple[str, ...]], GroupObjects] = field(default_factory=dict)
+    """By the rules of grouping and the group: other rules give the same names to other groups."""
+    _spans: dict[GroupingRules, tuple[int, int]] = field(default_factory=dict)
+    """First and last offset of the objects that were grouped by these rules."""
+
+    def __post_init__(self) -> None:
+        self._letters = GroupObjects(deque(o for o in self.expected.objects if o.entry.letters))
+        for written in (o for o in self.expected.objects if not o.entry.letters):
+            entry, rules = written.entry, GroupingRules.of(written.encoding)
+            self._groups.setdefault((rules, entry.group), GroupObjects()).objects.append(written)
+            first, last = self._spans.get(rules, (entry.first, entry.last))
+            self._spans[rules] = (min(first, entry.first), max(last, entry.last))
+        self._left_out = pa.array(sorted(self.expected.left_out), pa.int64())
+        self._letter_offsets = pa.array(sorted(self.expected.letters), pa.int64())
+
+    @abstractmethod
+    def _in_object(self, written: WrittenObject, records: list[pa.RecordBatch]) -> None:
+        """All records of an object, in the order of its rows."""
+
+    @abstractmethod
+    def _in_no_object(self, batch: pa.RecordBatch) -> None:
+        """Records that should be in an object, and are in none."""
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Assigns the records to objects. A record of no object must have been left out on purpose."""
+        if len(self._left_out):
+            batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=self._left_out)))
+        batch = self._without_tombstones(self._without_letters(batch))
+        for rules, (first, last) in self._spans.items():
+            offsets = batch.column("offset")
+            if batch.num_rows and pc.min(offsets).as_py() <= last and first <= pc.max(offsets).as_py():
+                batch = self._assign(batch, rules)
+        self._in_no_object(batch)
+
+    def _assign(self, batch: pa.RecordBatch, rules: GroupingRules) -> pa.RecordBatch:
+        """Assigns the records to the objects that were grouped by these rules. Returns the records of no object."""
+        left = []
+        parts = in_parts(batch, lambda part: list(self._split(part, rules)))
+        for name, records in (one for part in parts for one in part):
+            group = self._groups.get((rules, name))
+            left.append(records if group is None else self._assign_to_group(group, records))
+        # In order again: the next rules cut the batch at the ends of objects.
+        return pa.concat_batches(left).sort_by("offset") if left else batch
+
+    def _split(self, batch: pa.RecordBatch, rules: GroupingRules) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
+        decoded = Decoder(rules.decoding, access=self.access).decode(batch)
+        folders = folders_of(decoded, rules.grouping, *self.at, MAX_KEY_BYTES)
+        groups = groups_of(batch, rules.grouping, folders)
+        if missing := next((bad for bad in decoded.bad if bad.reason in SCHEMA_FAULTS), None):
+            where = f"{self.at[0]}-{self.at[1]}"
+            raise UnreadableRecords(f"{where}: not compared, because its records cannot be read: {missing.message}")
+        if groups is None:
+            yield (), batch
+            return
+        for code, group in enumerate(groups.keys):
+            yield group, batch.filter(pc.equal(groups.codes, code))
+
+    def _assign_to_group(self, group: GroupObjects, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Cuts the batch at the ends of objects, and compares each object that is complete."""
+        between = []
+        while batch.num_rows and group.objects:
+            entry = group.objects[0].entry
+            before = pc.sum(pc.less(batch.column("offset"), entry.first)).as_py() or 0
+            between.append(batch.slice(0, before))
+            batch = batch.slice(before)
+            inside = pc.sum(pc.less_equal(batch.column("offset"), entry.last)).as_py() or 0
+            if inside:
+                group.records.append(batch.slice(0, inside))
+            if inside == batch.num_rows:
+                batch = batch.slice(inside)
+                break
+            batch = batch.slice(inside)
+            self._complete_first(group)
+        return pa.concat_batches([*between, batch])
+
+    def give_up(self, why: str) -> None:
+        """Leaves out the objects that are not complete yet. Their records cannot be read."""
+        self._groups.clear()
+
+    def finish(self) -> None:
+        for group in (*self._groups.values(), self._letters):
+            while group.objects:
+                self._complete_first(group)
+
+    def _without_letters(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Assigns dead letters to their objects. Returns the other records."""
+        if not len(self._letter_offsets):
+            return batch
+        mine = pc.is_in(batch.column("offset"), value_set=self._letter_offsets)
+        self._in_no_object(self._assign_to_group(self._letters, batch.filter(mine)))
+        return batch.filter(pc.invert(mine))
+
+    def _without_tombstones(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Tombstones that were left out may lie between the records of an object."""
+        if not batch.column("value").null_count:
+            return batch
+        first, last = pc.min_max(batch.column("offset")).as_py().values()
+        for start, end in self.expected.without_tombstones:
+            if start <= last and first < end:
+                offsets = batch.column("offset")
+                within = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
+                batch = batch.filter(pc.invert(pc.and_(within, batch.column("value").is_null())))
+        return batch
+
+    def _complete_first(self, group: GroupObjects) -> None:
+        """The first object of the group has all its records."""
+        records, group.records = group.records, []
+        self._in_object(group.objects.popleft(), records)
+
+
+Assigned = TypeVar("Assigned", bound=RecordsByObject)
+
+
+def assign_all(batches: Iterable[pa.RecordBatch], begin: Callable[[TopicPartition], Assigned]) -> Assigned | None:
+    """For the records of one partition, which a Spark task reads. None if Kafka has no record of it."""
+    assigned: Assigned | None = None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        if assigned is None:
+            assigned = begin((batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()))
+        try:
+            assigned.add(batch)
+        except UnreadableRecords as error:
+            assigned.give_up(str(error))
+            break
+    if assigned is not None:
+        assigned.finish()
+    return assigned
+
+
+def result_row(doc: Mapping[str, Any]) -> pa.RecordBatch:
+    """What a task returns, as JSON."""
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(doc)], pa.string())], ["result"])

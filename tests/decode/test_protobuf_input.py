@@ -1,0 +1,272 @@
+"""Protobuf keys and values of a batch: messages by schema id and index, and bad records that stand alone."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3sink_job.decode import proto_decoder
+from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.proto_files import link
+from s3sink_job.decode.protobuf import Protobuf, message_path
+from s3sink_job.decode.record_bytes import Records
+from s3sink_job.decode.writer_schemas import InlineSchema, SchemaId, WriterSchema
+from tests.decode.inputs import batch_of_values, opened_input
+from tests.decode.proto_samples import decoder, message_class, schema_of
+
+SHOP = """
+syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/any.proto";
+message Order { int64 id = 1; string name = 2; State state = 3; Tree tree = 4; message Line { string sku = 1; } }
+message Payment { int64 id = 1; bool paid = 2; google.protobuf.Timestamp at = 3; }
+message Tree { int32 leaf = 1; repeated Tree inner = 2; map<string, Tree> by_name = 3; }
+enum State { OPEN = 0; PAID = 1; }
+message Extras { google.protobuf.Struct any_json = 1; google.protobuf.Any any = 2; uint64 big = 3; bytes raw = 4; }
+"""
+ORDER, PAYMENT, TREE, EXTRAS, LINE = b"\x00", b"\x02\x02", b"\x02\x04", b"\x02\x06", b"\x04\x00\x00"
+OTHER = 'syntax = "proto3"; package shop; message Order { int64 id = 1; string note = 7; }'
+CHANGED = 'syntax = "proto3"; package shop; message Order { string id = 1; }'
+
+
+@dataclass(frozen=True)
+class Schemas:
+    inline: WriterSchema | None = None
+
+    def find(self, schema: SchemaId) -> WriterSchema | None:
+        texts = {1: SHOP, 2: OTHER, 3: CHANGED, 4: "message {"}
+        number = int(schema.value)
+        return (
+            WriterSchema("AVRO", '"long"') if number == 5 else (schema_of(texts[number]) if number in texts else None)
+        )
+
+
+def opened(part: str = "value", known: pa.StructType | None = None) -> InputFormat:
+    return opened_input("Protobuf", part, known=known, schemas=Schemas())
+
+
+def written(path: tuple[int, ...], text: str = SHOP, **fields: Any) -> bytes:
+    return bytes(message_class(schema_of(text), path)(**fields).SerializeToString())
+
+
+def framed(number: int, indexes: bytes, payload: bytes) -> bytes:
+    return b"\x00" + number.to_bytes(4, "big") + indexes + payload
+
+
+def order(**fields: Any) -> bytes:
+    return framed(1, ORDER, written((0,), **fields))
+
+
+def faults_of(*values: bytes) -> dict[int, tuple[str, str]]:
+    return {row: tuple(fault) for row, fault in opened().rows(batch_of_values(*values))[1].items()}
+
+
+def test_messages_of_several_schemas_share_a_batch_in_their_order() -> None:
+    values = [
+        order(id=1, name="a"),
+        framed(1, PAYMENT, written((1,), id=2, paid=True)),
+        None,
+        framed(2, ORDER, written((0,), OTHER, id=3, note="n")),
+        framed(1, b"\x02\x00", written((0,), id=4, state="PAID")),
+    ]
+    rows, faults = opened().rows(batch_of_values(*values))
+    assert not faults
+    found = [(row["id"], row["name"], row["paid"], row["note"], row["state"]) for row in rows.to_pylist()]
+    none = (None,) * 5
+    assert found == [
+        (1, "a", None, None, "OPEN"),
+        (2, None, True, None, None),
+        none,
+        (3, None, None, "n", None),
+        (4, "", None, None, "PAID"),
+    ]
+
+
+def test_a_nested_message_is_found_by_its_indexes() -> None:
+    rows, faults = opened().rows(batch_of_values(framed(1, LINE, written((0, 0), sku="s"))))
+    assert (rows.to_pylist(), faults) == ([{"sku": "s"}], {})
+
+
+def test_a_message_that_apicurio_names_is_found_by_its_name() -> None:
+    names = [b"Payment", b"Order"]
+    payloads = [written((1,), id=7), written((0,), id=8)]
+    refs = [bytes([len(name) + 2, 0x0A, len(name)]) + name for name in names]
+    rows, faults = opened().rows(batch_of_values(*(framed(1, *one) for one in zip(refs, payloads, strict=True))))
+    assert not faults
+    assert [row["id"] for row in rows.to_pylist()] == [7, 8]
+
+
+zigzag = st.integers(0, 2**20).map(lambda n: n if n % 3 else n % 40)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.lists(zigzag, max_size=5), st.binary(max_size=3)), min_size=1, max_size=6))
+def test_indexes_of_any_length_end_where_the_record_begins(drawn: list[tuple[list[int], bytes]]) -> None:
+    frames = [b"".join(map(varint, [2 * len(path), *(2 * index for index in path)])) for path, _ in drawn]
+    column = pa.array([frame + payload for frame, (_, payload) in zip(frames, drawn, strict=True)], pa.binary())
+    records = Records(column)
+    lengths = Protobuf().message_lengths(records, records.bounds[:-1]).tolist()
+    assert lengths == [len(frame) for frame in frames]
+    assert [message_path(frame) for frame in frames] == [tuple(path) or (0,) for path, _ in drawn]
+    cut = Records(pa.array([frame[:-1] for frame in frames], pa.binary()))
+    assert Protobuf().message_lengths(cut, cut.bounds[:-1]).tolist() == [-1] * len(frames)
+
+
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
+
+
+def nested(levels: int) -> bytes:
+    inner = nested(levels - 1) if levels else b""
+    return b"\x12" + varint(len(inner)) + inner
+
+
+BAD = {
+    "no frame": (b"{}", "NotWireFormat", "begins with the byte 0x7b"),
+    "no indexes": (framed(1, b"", b""), "NotWireFormat", "value ends within the indexes of its message"),
+    "cut indexes": (framed(1, b"\x04\x02", b""), "NotWireFormat", "value ends within the indexes of its message"),
+    "negative index": (framed(1, b"\x02\x01", b""), "InvalidSchema", "without the message [-1]"),
+    "far index": (framed(1, b"\x02\x12", b""), "InvalidSchema", "without the message [9]: it has 4 messages"),
+    "unknown id": (framed(99, ORDER, b""), "UnknownSchemaId", "schema id 99"),
+    "no schema": (framed(4, ORDER, b""), "InvalidSchema", "schema id 4 is not a Protobuf schema: line 1: a name is"),
+    "other kind": (framed(5, ORDER, b""), "WrongSchemaType", "which is AVRO and not PROTOBUF"),
+    "cut": (order(id=7, name="abc")[:-1], "InvalidProtobuf", "value of schema id 1 ends within $.name: it was cut"),
+    "text": (framed(1, ORDER, b"\x12\x01\xff"), "InvalidProtobuf", "has text at $.name that is not UTF-8"),
+    "trailing": (order(id=7) + b"\x80", "InvalidProtobuf", "ends within $"),
+    "tag": (order(id=7) + b"\x00", "InvalidProtobuf", "has the tag 0 within $"),
+    "group": (order(id=7) + b"\x7b", "InvalidProtobuf", "ends within"),
+    "deep": (framed(1, TREE, nested(120)), "InvalidProtobuf", "more than 100 messages within each other"),
+    "time": (
+        framed(1, PAYMENT, written((1,), at={"seconds": 253402300799})),
+        "InvalidProtobuf",
+        "has a time at $.at that no column holds: 253402300799 seconds",
+    ),
+    "nanos": (
+        framed(1, PAYMENT, written((1,), at={"seconds": 1, "nanos": -1})),
+        "InvalidProtobuf",
+        "it has wrong nanoseconds",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bad", "reason", "message"), BAD.values(), ids=BAD)
+def test_a_bad_record_says_why_and_leaves_its_neighbours_alone(bad: bytes, reason: str, message: str) -> None:
+    values = [order(id=1), bad, order(id=2)]
+    rows, faults = opened().rows(batch_of_values(*values))
+    assert set(faults) == {1}
+    assert faults[1].reason == reason
+    assert message in faults[1].message
+    assert [row["id"] for row in rows.to_pylist()][::2] == [1, 2]
+
+
+def test_a_type_that_no_column_can_take_is_a_bad_record() -> None:
+    faults = faults_of(order(id=1), framed(3, ORDER, written((0,), CHANGED, id="x")))
+    assert set(faults) == {1}
+    assert faults[1][0] == "SchemaIncompatible"
+
+
+def test_a_message_inside_of_itself_is_json_where_it_comes_again() -> None:
+    tree = {"leaf": 1, "inner": [{"leaf": 2, "inner": [{"leaf": 3}]}], "by_name": {"k": {}}}
+    rows, _ = opened().rows(batch_of_values(framed(1, TREE, written((2,), **tree))))
+    assert rows.to_pylist() == [
+        {
+            "leaf": 1,
+            "inner": ['{"leaf":2,"inner":[{"leaf":3,"inner":[],"by_name":{}}],"by_name":{}}'],
+            "by_name": [("k", '{"leaf":0,"inner":[],"by_name":{}}')],
+        }
+    ]
+
+
+def test_json_values_are_text_and_any_keeps_its_bytes() -> None:
+    made = message_class(schema_of(SHOP), (3,))()
+    made.any_json.update({"a": [1, 2.5, None, True, "x"], "b": {}})  # type: ignore[attr-defined]
+    made.any.Pack(made)  # type: ignore[attr-defined]
+    made.big, made.raw = 2**64 - 1, b"\xff"  # type: ignore[attr-defined]
+    rows, _ = opened().rows(batch_of_values(framed(1, EXTRAS, made.SerializeToString())))
+    (row,) = rows.to_pylist()
+    assert row["any_json"] in ('{"a":[1,2.5,null,true,"x"],"b":{}}', '{"b":{},"a":[1,2.5,null,true,"x"]}')
+    assert row["any"]["type_url"] == "type.googleapis.com/shop.Extras"
+    assert (row["big"], row["raw"]) == (Decimal(2**64 - 1), b"\xff")
+
+
+def test_an_enum_number_without_a_name_is_its_own_text() -> None:
+    rows, faults = opened().rows(batch_of_values(*(framed(1, ORDER, b"\x18" + varint(n)) for n in (0, 1, 9))))
+    assert not faults
+    assert [row["state"] for row in rows.to_pylist()] == ["OPEN", "PAID", "9"]
+
+
+def test_fields_name_folders_and_keys_are_json() -> None:
+    batch = batch_of_values(order(id=7, name="n", tree={"leaf": 3}), framed(1, PAYMENT, b""))
+    found = opened("key").fields(batch, {("tree", "leaf"): True, ("name",): True}, unique_names=False)
+    assert found["tree", "leaf"].rows().to_pylist() == ["3", None]
+    assert found["name",].rows().to_pylist() == ["n", None]
+    texts, _ = opened("key").plain(batch)
+    assert texts.to_pylist()[1] == '{"id":0,"paid":false}'
+
+
+def test_an_inline_schema_has_no_frame_and_means_its_first_message() -> None:
+    opened_inline = opened_input("Protobuf", schemas=InlineSchema(schema_of(SHOP)))
+    rows, faults = opened_inline.rows(batch_of_values(written((0,), id=5), b"\x08"))
+    assert rows.column("id").to_pylist() == [5, None]
+    assert "value of spec.source.value.schema ends within $.id" in faults[1].message
+
+
+def test_unknown_fields_are_left_out_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    reader = decoder(schema_of('syntax = "proto3"; message M { int32 a = 1; M m = 2; }'))
+    raw = b"\x08\x05" + b"\x48\x01" * 2 + b"\x12\x02\x50\x01"
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            found, faults = reader.decode(pa.array([raw, b"\x08"], pa.binary()))
+    assert found[0].as_py() == {"a": 5, "m": '{"a":0}'}
+    assert set(faults) == {1}
+    assert reader.unknown == {("M", 9): 6, ("M", 10): 3}
+    assert len(caplog.records) == 1
+    assert "M: values that the schema has no field for are left out: M field 9: 2, M field 10: 1" in caplog.text
+
+
+def test_groups_of_proto2_are_read() -> None:
+    text = "message M { optional group G = 1 { optional int32 x = 1; repeated group H = 2 { optional int32 y = 1; } } }"
+    raw = written((0,), text, g={"x": 1, "h": [{"y": 2}, {"y": 3}]})
+    found, faults = decoder(schema_of(text)).decode(pa.array([raw, b""], pa.binary()))
+    assert (found.to_pylist(), dict(faults)) == ([{"g": {"x": 1, "h": [{"y": 2}, {"y": 3}]}}, {"g": None}], {})
+
+
+def test_one_bad_record_in_a_large_group_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = []
+    read_row = proto_decoder.read_row
+    monkeypatch.setattr(proto_decoder, "read_row", lambda *given: (alone.append(1), read_row(*given))[1])
+    values = [order(id=n) for n in range(2_000)]
+    values[700] = values[700][:-1]
+    rows, faults = opened().rows(batch_of_values(*values))
+    assert (set(faults), len(alone)) == ({700}, 1)
+    assert rows.column("id").to_pylist()[701] == 701
+
+
+def test_lists_that_only_a_few_records_have_do_not_take_a_step_for_each_item() -> None:
+    text = 'syntax = "proto3"; message M { repeated string s = 1; repeated int32 n = 2; }'
+    long = written((0,), text, s=[str(n) for n in range(3_000)], n=range(3_000))
+    found, faults = decoder(schema_of(text)).decode(pa.array([b"", long, b"\x0a\x01x"], pa.binary()))
+    assert not faults
+    assert [len(row["s"]) for row in found.to_pylist()] == [0, 3_000, 1]
+    assert found[1]["n"].as_py() == list(range(3_000))
+
+
+def test_a_schema_is_read_once_for_all_of_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = []
+    monkeypatch.setattr(proto_decoder, "link", lambda schema: (linked.append(schema), link(schema))[1])
+    schema = schema_of(SHOP + "// read once")
+    found = [Protobuf().decoder_of(schema, path) for path in (ORDER, b"\x02\x00", PAYMENT, LINE, "Payment", b"")]
+    assert len(linked) == 1
+    assert [one.name for one in found] == [
+        *("shop.Order", "shop.Order", "shop.Payment", "shop.Order.Line", "shop.Payment", "shop.Order")
+    ]
+    assert found[0] is found[1] is found[5]
