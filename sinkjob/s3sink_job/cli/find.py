@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import ExitStack, closing
-from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from contextlib import ExitStack
+from typing import Annotated
 
 import typer
 
 from s3sink_api.exit_codes import DONE, FAILED
-from s3sink_job.cli.opened_sink import OpenedSink, open_sink
+from s3sink_job.cli.kafka_on_demand import kafka_on_demand
+from s3sink_job.cli.opened_sink import open_sink
 from s3sink_job.cli.options import ManifestFile, SecretsFolder
-
-if TYPE_CHECKING:
-    from s3sink_job.proof.kafka_records import KafkaAccess
 
 
 def find(
@@ -51,22 +47,7 @@ def find(
     with open_sink(file, secrets) as opened, ExitStack() as started:
         bucket = opened.bucket()
         bucket.check()
-        kafka = _kafka(opened, started)
+        kafka = kafka_on_demand(opened, started)
         doc = find_record(opened.sink, opened.secrets, bucket, opened.ledger(bucket), kafka, wanted)
     typer.echo(json.dumps(doc, indent=1) if as_json else find_text(doc))
     raise typer.Exit(DONE if doc["records"] else FAILED)
-
-
-def _kafka(opened: OpenedSink, started: ExitStack) -> Callable[[], KafkaAccess]:
-    """Starts Spark at the first call, and stops it with `started`."""
-
-    @cache
-    def access() -> KafkaAccess:
-        from s3sink_job.cli.command_spark import open_admin, spark_session
-        from s3sink_job.proof.kafka_records import KafkaAccess
-
-        spark = started.enter_context(spark_session(opened))
-        admin = started.enter_context(closing(open_admin(opened, spark)))
-        return KafkaAccess(spark, admin, opened.connection())
-
-    return access

@@ -25,6 +25,8 @@ def verify_text(report: VerifyReport) -> str:
         lines.append(f"letters     {counts.dead_lettered:,} bad records as dead letters")
     if report.sent:
         lines.append(f"sent        {report.sent:,} bad records to a topic of dead letters, which is not read here")
+    if report.replayed:
+        lines.append(f"replayed    {report.replayed:,} of the dead letters are in objects by now")
     if report.unlisted:
         lines.append(f"unlisted    {report.unlisted:,} objects of this sink that no committed flush lists")
     if report.pending:

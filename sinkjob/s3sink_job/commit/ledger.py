@@ -17,12 +17,18 @@ from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import PreconditionFailed
 
 TAKE_OVER_ATTEMPTS = 10
+REPLAYS = "replay"
+"""The folder of replays, beside the state of the sink."""
 
 
 class Ledger:
-    def __init__(self, bucket: Bucket, folder: str, owner: Owner, *, conditional: bool) -> None:
+    def __init__(
+        self, bucket: Bucket, folder: str, owner: Owner, *, conditional: bool, schemas: str | None = None
+    ) -> None:
+        """`schemas` is the folder whose schemas it shares; None for its own."""
         self.bucket = bucket
         self.folder = folder
+        self._schemas = schemas or folder
         self.owner = owner
         self.conditional = conditional
         self.state_object = StateObject(bucket, f"{folder}/state.json", conditional=conditional)
@@ -44,7 +50,12 @@ class Ledger:
         return f"{self.folder}/flushes/{name}.json"
 
     def schema_key(self, name: str) -> str:
-        return f"{self.folder}/schemas/{name}.json"
+        return f"{self._schemas}/schemas/{name}.json"
+
+    def replays(self) -> Ledger:
+        """Of the replays of this sink's dead letters: a state and an epoch of its own, so no driver is fenced."""
+        folder = f"{self.folder}/{REPLAYS}"
+        return Ledger(self.bucket, folder, self.owner, conditional=self.conditional, schemas=self.folder)
 
     def load(self) -> SinkState | None:
         """The stored state; None if this sink never stored one. Raises if it was lost."""

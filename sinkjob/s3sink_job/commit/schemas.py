@@ -38,7 +38,7 @@ class Schemas:
         names = {}
         for topic, schemas in found.items():
             known = self._schema(state.topics[topic].schema)
-            widened = _widened(known, schemas, evolved if topic in typed else _inferred_widened)
+            widened = _widened(known, schemas, widening(typed=topic in typed))
             if widened is not None:
                 names[topic] = self._ledger.put_schema(known_to_text(widened), typed=topic in typed)
                 self._by_name[names[topic]] = widened
@@ -48,6 +48,11 @@ class Schemas:
         if name and name not in self._by_name:
             self._by_name[name] = known_from_text(self._ledger.schema(name))
         return self._by_name.get(name)
+
+
+def widening(*, typed: bool) -> Widening:
+    """`typed`: whether records bring their types along."""
+    return evolved if typed else _inferred_widened
 
 
 def _inferred_widened(known: KnownColumns, new: KnownColumns) -> KnownColumns:

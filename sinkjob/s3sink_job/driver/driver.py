@@ -75,7 +75,13 @@ class Driver:
 
     def _new_flush_job(self) -> FlushJob:
         retried, throttled = self.reporter.metrics.request_retries.inc, self.reporter.throttled
-        return FlushJob(self.sink, self.secrets, self.spark, self.stop, self.routing, retried, throttled)
+        return FlushJob(
+            *(self.sink, self.secrets, self.routing),
+            spark=self.spark,
+            stop=self.stop,
+            on_request_retries=retried,
+            on_throttled=throttled,
+        )
 
     def bucket(self) -> Bucket:
         """Opened for each step, since the mounted credentials may have changed."""

@@ -14,7 +14,7 @@ FORMAT_VERSION = 2
 """0.1.0 reads and writes 1. 2 has encodings that it does not have, routes, other buckets, and dead letters."""
 STAGED = "Staged"
 """Of objects of dead letters that are to be sent to a topic."""
-SINCE_0_2 = ("bucket", "letters")
+SINCE_0_2 = ("bucket", "letters", "offsets")
 """Fields of objects and slices that are left out where they are empty."""
 OF_DEAD_LETTERS = ("last_letter", "letter_topic")
 """Fields of a manifest that are left out where there are no dead letters."""
@@ -64,6 +64,8 @@ class ObjectEntry:
     """Empty for the sink's own bucket."""
     letters: str = ""
     """Empty for data. The format of an object of dead letters, or that it is staged for a topic."""
+    offsets: tuple[int, ...] = ()
+    """Of replayed dead letters: one for each row. They are no range, so `first` and `last` do not tell them."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,11 @@ class Manifest:
     @property
     def format_version(self) -> int:
         """The lowest that fits: an older s3sink continues where nothing new is used, and refuses it otherwise."""
-        elsewhere = self.routed or self.dead_lettered or any(entry.bucket or entry.letters for entry in self.objects)
+        elsewhere = (
+            self.routed
+            or self.dead_lettered
+            or any(entry.bucket or entry.letters or entry.offsets for entry in self.objects)
+        )
         return 1 if known_to_0_1(self.encoding) and not elsewhere else FORMAT_VERSION
 
     def to_json(self) -> bytes:
@@ -274,4 +280,5 @@ def _log_from_doc(doc: Mapping[str, Any]) -> SourceLog:
 
 
 def object_from_doc(doc: Mapping[str, Any]) -> ObjectEntry:
-    return ObjectEntry(**{**doc, "etags": tuple(doc["etags"]), "group": tuple(doc.get("group", ()))})
+    lists = {name: tuple(doc.get(name, ())) for name in ("etags", "group", "offsets")}
+    return ObjectEntry(**{**doc, **lists})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JJavaError
 
@@ -43,6 +43,20 @@ FINAL = {
     "InvalidReplicationFactorException": "lower errors.deadLetter.replicationFactor",
     "PolicyViolationException": "create the topic yourself",
 }
+
+CONTEXT = {
+    "topic": "__connect.errors.topic",
+    "partition": "__connect.errors.partition",
+    "offset": "__connect.errors.offset",
+    "sink": "__connect.errors.connector.name",
+    "stage": "__connect.errors.stage",
+    "reason": "__connect.errors.exception.class.name",
+    "message": "__connect.errors.exception.message",
+    "flush": "s3sink.flush",
+    "generation": "s3sink.generation",
+}
+"""The headers with the error, by the column of dead letters: under the names of Kafka Connect where it has one."""
+Context: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -172,19 +186,8 @@ def _close(admin: Admin, producer: Any) -> None:
 
 
 def context_headers(row: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-    """Of a row of dead letters, under the names of Kafka Connect where it has one."""
-    named = {
-        "__connect.errors.topic": row["topic"],
-        "__connect.errors.partition": row["partition"],
-        "__connect.errors.offset": row["offset"],
-        "__connect.errors.connector.name": row["sink"],
-        "__connect.errors.stage": row["stage"],
-        "__connect.errors.exception.class.name": row["reason"],
-        "__connect.errors.exception.message": row["message"],
-        "s3sink.flush": row["flush"],
-        "s3sink.generation": row["generation"],
-    }
-    return [(name, str(value).encode()) for name, value in named.items()]
+    """Of a row of dead letters, in the order of `CONTEXT`."""
+    return [(header, str(row[name]).encode()) for name, header in CONTEXT.items()]
 
 
 def check_letter_topic(spec: Spec, topic: LetterTopic, admin: Admin) -> None:

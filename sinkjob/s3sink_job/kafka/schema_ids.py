@@ -6,7 +6,7 @@ Spark takes the ids out of the headers. If all headers of a record passed to Pyt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -28,6 +28,17 @@ def schema_id(part: str) -> Column:
         for mark, name in ((CONTENT_ID, "contentId"), (GLOBAL_ID, "globalId"))
     )
     return f.expr(f"coalesce({_last(f'__{part}_schema_id')}, {content_id}, {global_id})")
+
+
+def id_in_headers(part: str, headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
+    """The same of one record, without Spark."""
+    last = dict(headers)
+    if (found := last.get(f"__{part}_schema_id")) is not None:
+        return found
+    for mark, name in ((CONTENT_ID, "contentId"), (GLOBAL_ID, "globalId")):
+        if (found := last.get(f"apicurio.{part}.{name}")) is not None:
+            return mark + found
+    return None
 
 
 def _last(name: str) -> str:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.find_offset import FoundRecord
-from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, WrittenObject, read_history
+from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, WrittenObject
 from s3sink_job.proof.kafka_comparison import comparable_partitions
 from s3sink_job.proof.kafka_records import KafkaRecords
 from s3sink_job.proof.object_contents import read_rows
+from s3sink_job.proof.replays import history_with_replays
 from s3sink_job.proof.stored_fields import holds_key, rows_with_key
 from s3sink_job.stores.bucket import Bucket
 
@@ -44,7 +46,7 @@ class KeyFinder:
     def find(self, ledger: Ledger) -> FoundKey:
         if self.topic not in self.state.topics:
             raise FinalError(f"the sink has not read a topic {self.topic}", reason="NotRead")
-        history = self._own(read_history(ledger.history(self.state)))
+        history = self._own(history_with_replays(ledger, self.state))
         holding = [written for written in history.objects if holds_key(written.encoding)]
         others = {written.entry.key for written in history.objects if not holds_key(written.encoding)}
         records, covered, why = list(self._in_objects(holding)), set[str](), ""
@@ -55,6 +57,9 @@ class KeyFinder:
                 why = "Kafka no longer has their records" if others - covered else ""
             except S3SinkError as error:
                 why = str(error)
+        replayed = {(_place(o), offset) for o in history.objects for offset in o.entry.offsets}
+        # Once replayed, a dead letter is found in its object of data.
+        records = [one for one in records if not (one.written.entry.letters and (one.place, one.offset) in replayed)]
         records.sort(key=lambda record: (record.place, record.written.entry.first, record.row or 0))
         return FoundKey(tuple(records), len(holding) + len(covered), len(others - covered), why)
 
@@ -71,8 +76,7 @@ class KeyFinder:
             entry = written.entry
             found = read_rows(self.bucket.named(entry.bucket), entry, written.encoding)
             for row in rows_with_key(found, written.encoding, self.key) if found is not None else ():
-                every_offset = entry.rows == entry.last - entry.first + 1
-                yield FoundRecord(_place(written), entry.first + row if every_offset else None, written, row)
+                yield FoundRecord(_place(written), _offset_of(entry, row), written, row)
 
     def _in_kafka(self, history: FlushHistory, ledger: Ledger, others: set[str]) -> tuple[list[FoundRecord], set[str]]:
         """The records in objects that do not hold keys, and those of these objects that were covered."""
@@ -92,6 +96,13 @@ class KeyFinder:
                 row = None if expected[match.at].compacted else match.row
                 found.append(FoundRecord(_place(written), match.offset, written, row))
         return found, {w.entry.key for one in expected.values() for w in one.objects} & others
+
+
+def _offset_of(entry: ObjectEntry, row: int) -> int | None:
+    """None if offsets without records may lie between."""
+    if entry.offsets:
+        return entry.offsets[row]
+    return entry.first + row if entry.rows == entry.last - entry.first + 1 else None
 
 
 def _place(written: WrittenObject) -> PartitionGeneration:

@@ -17,6 +17,7 @@ from s3sink_job.proof.kafka_records import KafkaRecords
 from s3sink_job.proof.object_contents import read_rows
 from s3sink_job.proof.record_location import NO_RECORD, Location, Outcome, locate
 from s3sink_job.proof.records_by_object import ExpectedPartition
+from s3sink_job.proof.replays import replay_history
 from s3sink_job.proof.stored_fields import holds_offset, rows_with_offset
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.task.encoding_documents import encoding_from_doc
@@ -53,7 +54,7 @@ class OffsetFinder:
         if location.outcome is Outcome.SKIPPED:
             return FoundOffset(replace(location, text=f"{location.text}: {self._fault(location)}"))
         if location.outcome is Outcome.DEAD_LETTER:
-            return self._dead_letter(location)
+            return self._replayed(ledger, location) or self._dead_letter(location)
         if location.outcome is not Outcome.IN_OBJECT:
             return FoundOffset(location)
         first, *others = location.objects
@@ -69,6 +70,15 @@ class OffsetFinder:
 
     def _found(self, location: Location, written: WrittenObject, row: int | None) -> FoundOffset:
         return FoundOffset(location, FoundRecord(self.place, self.offset, written, row))
+
+    def _replayed(self, ledger: Ledger, location: Location) -> FoundOffset | None:
+        """The object of data that a replay wrote the dead letter to; None if there is none."""
+        for written in replay_history(ledger).of(self.place).replayed:
+            if self.offset in written.entry.offsets:
+                text = f"{location.text}. Replayed since: it is in this object of data"
+                found = replace(location, outcome=Outcome.IN_OBJECT, text=text)
+                return self._found(found, written, written.entry.offsets.index(self.offset))
+        return None
 
     def _dead_letter(self, location: Location) -> FoundOffset:
         if location.part is None or not location.objects:

@@ -38,6 +38,8 @@ class PartitionHistory:
     gaps: list[Gap] = field(default_factory=list)
     objects: list[WrittenObject] = field(default_factory=list)
     """In the order of their first offsets, with those of dead letters."""
+    replayed: list[WrittenObject] = field(default_factory=list)
+    """Objects of dead letters that were replayed. Their offsets lie between those of other objects."""
     without_tombstones: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of offsets whose tombstones were left out."""
 
@@ -66,7 +68,7 @@ class FlushHistory:
 
     @property
     def objects(self) -> Iterator[WrittenObject]:
-        return (written for history in self.partitions.values() for written in history.objects)
+        return (written for history in self.partitions.values() for written in (*history.objects, *history.replayed))
 
     @property
     def gaps(self) -> list[Gap]:
@@ -76,6 +78,12 @@ class FlushHistory:
     def sent(self) -> int:
         """Dead letters that were sent to a topic."""
         return sum(len(history.sent) for history in self.partitions.values())
+
+    @property
+    def replayed(self) -> int:
+        """Dead letters that are in objects by now."""
+        objects = (written for history in self.partitions.values() for written in history.replayed)
+        return sum(len(written.entry.offsets) for written in objects)
 
     @property
     def skipped(self) -> int:
@@ -103,14 +111,15 @@ def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
             if entry.key not in replaced and entry.letters != STAGED:
                 history = partitions[PartitionGeneration(entry.topic, entry.generation, entry.partition)]
                 encoding = letter_encoding(entry.letters) if entry.letters else encodings[entry.topic]
-                history.objects.append(WrittenObject(entry, encoding))
+                (history.replayed if entry.offsets else history.objects).append(WrittenObject(entry, encoding))
                 schemas.wrote(entry, manifest.number)
         schemas.changed(manifest)
         # A later flush wrote these objects again: here they no longer count.
         replaced |= set(manifest.replaces)
     for history in partitions.values():
-        history.objects = [replace(o, schema=schemas.of(o)) for o in history.objects]
-        history.objects.sort(key=lambda o: o.entry.first)
+        for objects in (history.objects, history.replayed):
+            objects[:] = [replace(o, schema=schemas.of(o)) for o in objects]
+            objects.sort(key=lambda o: o.entry.first)
     return FlushHistory(dict(partitions), frozenset(flushes))
 
 

@@ -62,7 +62,7 @@ def _comparable(
 ) -> ComparablePartition | None:
     known = state.topics[place.topic].partitions[place.partition]
     start = _first_offset_between_objects(history, max(known.start, offsets.earliest))
-    objects = [o for o in history.objects if o.entry.first >= start]
+    objects = [o for o in (*history.objects, *history.replayed) if o.entry.first >= start]
     end = min(known.offset, offsets.end)
     if known.truncated_log is not None:
         # The log was truncated: from there on Kafka has other records than those that were written.

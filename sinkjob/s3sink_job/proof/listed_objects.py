@@ -39,8 +39,8 @@ def check_listed_objects(
     if not unlisted:
         return
     # A driver may have committed another flush since the history was read.
-    later = ledger.load()
-    newer = {m.name for m in ledger.history(later)} - history.flushes if later else set()
+    later = [(each, now) for each in (ledger, ledger.replays()) if (now := each.load())]
+    newer = {manifest.name for each, now in later for manifest in each.history(now)} - history.flushes
     for found in unlisted:
         if _is_pending(state, history, found.metadata.get(RECORD_TAG, "")):
             report.pending += 1
@@ -58,6 +58,8 @@ def _is_pending(state: SinkState, history: FlushHistory, record: str) -> bool:
         return False
     topic, generation, partition, offset = record_parts(record)
     place = PartitionGeneration(topic, generation, partition)
+    if offset in history.of(place).letters | history.of(place).sent:
+        return True  # by a replay that was broken off: the next one writes the same object
     if committed := committed_ranges(state).get(place):
         return offset >= committed.end
     current = state.topics[topic].generation if topic in state.topics else 0

@@ -34,7 +34,7 @@ class ExpectedPartition:
     """What the manifests say of one partition."""
 
     objects: tuple[WrittenObject, ...]
-    """In the order of their first offsets."""
+    """In the order of their first offsets; then those of replayed dead letters."""
     left_out: frozenset[int]
     """Offsets of skipped records and of gaps."""
     letters: frozenset[int] = frozenset()
@@ -79,7 +79,10 @@ class RecordsByObject(ABC):
 
     def __post_init__(self) -> None:
         self._letters = GroupObjects(deque(o for o in self.expected.objects if o.entry.letters))
-        for written in (o for o in self.expected.objects if not o.entry.letters):
+        replayed = [o for o in self.expected.objects if o.entry.offsets]
+        self._replayed = [GroupObjects(deque([written])) for written in replayed]
+        self._replayed_offsets = pa.array(sorted(n for o in replayed for n in o.entry.offsets), pa.int64())
+        for written in (o for o in self.expected.objects if not (o.entry.letters or o.entry.offsets)):
             entry, rules = written.entry, GroupingRules.of(written.encoding)
             self._groups.setdefault((rules, entry.group), GroupObjects()).objects.append(written)
             first, last = self._spans.get(rules, (entry.first, entry.last))
@@ -97,6 +100,7 @@ class RecordsByObject(ABC):
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Assigns the records to objects. A record of no object must have been left out on purpose."""
+        self._assign_replayed(batch)
         if len(self._left_out):
             batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=self._left_out)))
         batch = self._without_tombstones(self._without_letters(batch))
@@ -150,11 +154,22 @@ class RecordsByObject(ABC):
     def give_up(self, why: str) -> None:
         """Leaves out the objects that are not complete yet. Their records cannot be read."""
         self._groups.clear()
+        self._replayed.clear()
 
     def finish(self) -> None:
-        for group in (*self._groups.values(), self._letters):
+        for group in (*self._groups.values(), self._letters, *self._replayed):
             while group.objects:
                 self._complete_first(group)
+
+    def _assign_replayed(self, batch: pa.RecordBatch) -> None:
+        """A replayed dead letter stays where it was, and is in an object of data as well."""
+        if not len(self._replayed_offsets):
+            return
+        batch = batch.filter(pc.is_in(batch.column("offset"), value_set=self._replayed_offsets))
+        for group in self._replayed if batch.num_rows else ():
+            offsets = pa.array(group.objects[0].entry.offsets, pa.int64())
+            own = batch.filter(pc.is_in(batch.column("offset"), value_set=offsets))
+            group.records += [own] if own.num_rows else []
 
     def _without_letters(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Assigns dead letters to their objects. Returns the other records."""

@@ -18,9 +18,9 @@ from s3sink_job.flush.ending_offsets import left_to_end
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.proof.committed_ranges import check_ranges
-from s3sink_job.proof.flush_history import read_history
 from s3sink_job.proof.kafka_comparison import comparable_partitions, compare_with_kafka
 from s3sink_job.proof.listed_objects import check_listed_objects
+from s3sink_job.proof.replays import history_with_replays
 from s3sink_job.proof.row_counts import count_rows
 from s3sink_job.proof.verify_report import VerifyReport
 from s3sink_job.stores.bucket import Bucket
@@ -41,13 +41,14 @@ def verify(
     state = _published_state(ledger)
     if state is None:
         raise ledger.never_ran()
-    history = read_history(ledger.history(state))
+    history = history_with_replays(ledger, state)
     report = VerifyReport(
         sink=sink.id,
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
         objects=sum(1 for _ in history.objects),
         skipped=history.skipped,
         sent=history.sent,
+        replayed=history.replayed,
         gaps=history.gaps,
         left=left_to_end(state),
     )

@@ -51,6 +51,8 @@ class VerifyReport:
     skipped: int = 0
     sent: int = 0
     """Dead letters that were sent to a topic, by the manifests: the topic is not read."""
+    replayed: int = 0
+    """Dead letters that are in data objects by now; they also count as records."""
     unchecked: int = 0
     unlisted: int = 0
     pending: int = 0
@@ -75,6 +77,7 @@ class VerifyReport:
             "skipped": self.skipped,
             "deadLettered": self.counts.dead_lettered,
             "sent": self.sent,
+            "replayed": self.replayed,
             "objects": self.objects,
             "unlisted": self.unlisted,
             "pending": self.pending,

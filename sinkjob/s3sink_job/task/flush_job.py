@@ -8,22 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from s3sink_api.spec import S3Sink
-from s3sink_job.base.retry import RetryPolicy
-from s3sink_job.base.secrets import Secrets
-from s3sink_job.base.spill import SpillPlace, spill_folder
-from s3sink_job.columns.known_columns import KnownColumns
-from s3sink_job.flush.manifest import STAGED, Slice
-from s3sink_job.flush.slicing import MOST_OBJECTS, task_slots
+from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.batch_size import can_be_small, limit_of, without_large
 from s3sink_job.kafka.leaders import Leaders
 from s3sink_job.kafka.slice_reader import JobFailed, collect, read_slices
 from s3sink_job.report import logs
-from s3sink_job.stores.request_limit import RequestLimit
 from s3sink_job.task.bad_records import BadRecordPolicy, LeftOut
-from s3sink_job.task.routing import Encodings, Routing
-from s3sink_job.task.schema_handout import SchemaHandout
 from s3sink_job.task.slice_result import (
     DEAD_LETTER,
     LARGE_RECORD,
@@ -33,7 +24,8 @@ from s3sink_job.task.slice_result import (
     result_from_json,
 )
 from s3sink_job.task.slice_task import SliceTask
-from s3sink_job.task.task_settings import LetterTarget, Rewrite, TaskSettings, TopicTarget
+from s3sink_job.task.slice_tasks import SliceTasks
+from s3sink_job.task.task_settings import LetterTarget, Rewrite, TopicTarget
 
 RUNS_FOR_REFUSED_KEYS = 3
 """One run finds all refused keys of a slice, except those behind a bad record that stopped it."""
@@ -42,84 +34,18 @@ JOBS_PER_GC = 40
 0.2 s."""
 
 
-@dataclass
-class FlushJob:
-    sink: S3Sink
-    secrets: Secrets
+@dataclass(kw_only=True)
+class FlushJob(SliceTasks):
     spark: SparkSession
     stop: threading.Event
-    routing: Routing
     on_request_retries: Callable[[int], None]
     on_throttled: Callable[[int, int], None] = lambda answers, limit: None
-    request_limit: RequestLimit = field(default_factory=RequestLimit)
-    """Of the driver. Tasks start with its present value."""
-    longest_segment: int | None = None
-    """Bytes between two slashes of a key, if the store has a limit."""
     leaders: Leaders = field(default_factory=Leaders)
-    handout: SchemaHandout = field(init=False)
     _jobs: int = 0
     _with_large_records: set[tuple[str, int]] = field(default_factory=set)
     """Partitions in which large records were found."""
     _with_letters: set[tuple[str, int]] = field(default_factory=set)
     """Partitions with dead letters in their last flush."""
-
-    def __post_init__(self) -> None:
-        self.handout = SchemaHandout(self.secrets)
-
-    def task(
-        self,
-        slices: tuple[Slice, ...],
-        flush: str,
-        encodings: Encodings,
-        schemas: Mapping[str, KnownColumns],
-        *,
-        conditional: bool,
-    ) -> SliceTask:
-        spec = self.sink.spec
-        retries = spec.errors.request_retries
-        settings = TaskSettings(
-            sink=self.sink.id,
-            flush=flush,
-            bucket=spec.destination.bucket,
-            secrets=self.secrets,
-            spill=self._spill_place(),
-            planned=slices,
-            bad_records=BadRecordPolicy(spec.errors.records, spec.errors.max_per_flush, spec.errors.log_records),
-            retry=RetryPolicy(retries.max, retries.backoff),
-            object_limit=MOST_OBJECTS // max(1, len(slices)),
-            bytes_per_second=self._bytes_per_second(len(slices)),
-            conditional=conditional,
-            request_limit=self.request_limit.now,
-            schemas=self.handout.for_topics({s.topic: encodings.of(s.topic).decoding for s in slices}),
-            longest_segment=self.longest_segment,
-            letters=self._letter_target(),
-        )
-        default = TopicTarget(encodings.default, spec.destination, spec.flush.records, spec.flush.bytes)
-        targets = {topic: self.routing.target(topic, encodings) for topic in encodings.routed}
-        return SliceTask(settings, slices, default, targets, schemas)
-
-    def _letter_target(self) -> LetterTarget | None:
-        """None if no record becomes a dead letter."""
-        letters, destination = self.sink.spec.errors.dead_letter, self.sink.spec.destination
-        if letters is None:
-            return None
-        if letters.prefix is None:
-            return LetterTarget(destination, STAGED, self._staging(STAGED))
-        return LetterTarget(replace(destination, prefix=letters.prefix), letters.object_format)
-
-    def _staging(self, letters: str) -> str:
-        return staging_folder(self.sink) if letters == STAGED else ""
-
-    def _spill_place(self) -> SpillPlace:
-        """Parallel tasks share the disk of their pod."""
-        spark = self.sink.spec.spark
-        pod = spark.driver if spark.mode == "Local" else spark.executor
-        return SpillPlace(spill_folder(), pod.spill // pod.cores)
-
-    def _bytes_per_second(self, tasks: int) -> float | None:
-        """Of each task, so that parallel tasks together keep to `source.maxBytesPerSecond`."""
-        rate = self.sink.spec.source.max_bytes_per_second
-        return None if rate is None else rate / max(1, min(tasks, task_slots(self.sink.spec.spark)))
 
     def write(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
         """All slices in one job. If that fails, each slice in its own job, so that one cannot block the others."""
@@ -171,7 +97,7 @@ class FlushJob:
             bad_records=BadRecordPolicy(),
             object_limit=None,
             longest_segment=None,
-            letters=LetterTarget(self.sink.spec.destination, letters, self._staging(letters)) if letters else None,
+            letters=LetterTarget(self.sink.spec.destination, letters, self.staging(letters)) if letters else None,
         )
         task = replace(task, settings=settings, targets=targets, rewrites=rewrites, committed=committed)
         return self.write(replace(task, whole=bool(letters)), state, connection)
@@ -257,11 +183,6 @@ def run_job(
         rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
     results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
     return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
-
-
-def staging_folder(sink: S3Sink) -> str:
-    """Of dead letters that are to be sent to a topic."""
-    return f"{sink.spec.destination.state_prefix}/{sink.id}/letters"
 
 
 def _replaced(results: list[SliceResult], again: list[SliceResult]) -> list[SliceResult]:

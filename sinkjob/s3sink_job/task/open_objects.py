@@ -223,7 +223,7 @@ class OpenObjects:
         encoding = target.encoding
         self._opened += 1
         if self._rewrites is not None:
-            key, refused = self._rewrites.key(group, encoding.extension, settings.name_mark), ""
+            key, refused = self._rewrites.key(group, encoding.extension, settings.name_mark(encoding.layout)), ""
         else:
             key = self._key(group, first)
             refused = refused_for_length(key, settings.longest_segment)
@@ -245,7 +245,7 @@ class OpenObjects:
         number = (self._opened - 1) * len(settings.planned) + self.work.number
         at = ObjectSource(slice.topic, slice.generation, slice.partition, first, number)
         prefix = self.work.target.destination.prefix
-        return object_key(prefix, layout, at, folder, encoding.extension, settings.name_mark)
+        return object_key(prefix, layout, at, folder, encoding.extension, settings.name_mark(encoding.layout))
 
     def _close(self, current: OpenObject) -> None:
         del self._open[current.group]

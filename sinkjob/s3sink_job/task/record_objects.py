@@ -65,7 +65,7 @@ class RecordObjects:
         folder = group[0] if varies else constant_folder(encoding.layout, slice.topic, slice.partition)
         at = ObjectSource(slice.topic, slice.generation, slice.partition, offset)
         prefix, extension = target.destination.prefix, encoding.extension
-        key = object_key(prefix, encoding.layout, at, folder, extension, settings.name_mark)
+        key = object_key(prefix, encoding.layout, at, folder, extension, settings.name_mark(encoding.layout))
         body = value_object(value, encoding.output)
         place = (slice.topic, slice.generation, slice.partition)
         record_tags = {RECORD_TAG: record_name(*place, offset), VALUE_TAG: hashlib.sha256(value).hexdigest()}

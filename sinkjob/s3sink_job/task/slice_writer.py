@@ -192,7 +192,8 @@ def _longest_folder(work: SliceWork) -> int:
     if work.rewrites is not None:
         return MAX_KEY_BYTES
     encoding, prefix = work.target.encoding, work.target.destination.prefix
-    return room_for_folder(prefix, encoding.layout, work.slice.topic, encoding.extension, work.settings.name_mark)
+    mark = work.settings.name_mark(encoding.layout)
+    return room_for_folder(prefix, encoding.layout, work.slice.topic, encoding.extension, mark)
 
 
 def _open_objects(work: SliceWork, bucket: Bucket, builder: RowBuilder) -> SliceObjects:

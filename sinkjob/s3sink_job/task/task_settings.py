@@ -12,6 +12,7 @@ from s3sink_job.base.spill import SpillPlace
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.schema_access import SchemaAccess, SchemasByRegistry
 from s3sink_job.flush.manifest import Slice
+from s3sink_job.layout.settings import ObjectLayout
 from s3sink_job.stores.request_limit import PARALLEL
 from s3sink_job.task.bad_records import BadRecordPolicy, LeftOut
 from s3sink_job.task.encoding import Encoding
@@ -78,14 +79,18 @@ class TaskSettings:
     """Bytes between two slashes of a key, if the store has a limit."""
     letters: LetterTarget | None = None
     """If records may become dead letters."""
+    replay: bool = False
+    """Whether dead letters are written, beside a driver that may write at the same time."""
 
     def schema_access(self) -> SchemaAccess:
         return SchemaAccess(self.secrets, self.retry, self.schemas)
 
-    @property
-    def name_mark(self) -> str:
-        """Part of object names where the store cannot keep two drivers apart."""
-        return "" if self.conditional else self.flush
+    def name_mark(self, layout: ObjectLayout) -> str:
+        """Part of object names, where nothing else keeps two writers apart: the flush.
+
+        Names of style Upload hold only the time of their flush, and a replay may run at the time of a flush.
+        """
+        return self.flush if not self.conditional or (self.replay and layout.style == "Upload") else ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Dead letters, written into the sink's output by its present spec."""
