@@ -34,7 +34,10 @@ def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
     ports: list[int] = []
     with contextlib.ExitStack() as held:
         while len(ports) < count:
-            port = random.randrange(15_000, 32_000)
+            port = random.SystemRandom().randrange(15_000, 32_000)
+            # With SO_REUSEADDR the same port can be bound twice while nothing listens.
+            if port in ports:
+                continue
             with contextlib.suppress(OSError):
                 listener = held.enter_context(socket.socket())
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
