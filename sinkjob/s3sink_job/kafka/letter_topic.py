@@ -35,6 +35,19 @@ TOPIC_SETTINGS = {
     "message.timestamp.type": "CreateTime",
     "max.message.bytes": str(100 * 2**20),
 }
+CONTEXT = {
+    "__connect.errors.topic": "topic",
+    "__connect.errors.partition": "partition",
+    "__connect.errors.offset": "offset",
+    "__connect.errors.connector.name": "sink",
+    "__connect.errors.stage": "stage",
+    "__connect.errors.exception.class.name": "reason",
+    "__connect.errors.exception.message": "message",
+    "s3sink.flush": "flush",
+    "s3sink.generation": "generation",
+}
+"""Headers that follow those of the record, with Kafka Connect's names where it has one, and the columns of their
+values."""
 FINAL = {
     "TopicAuthorizationException": "grant Write on the topic",
     "TransactionalIdAuthorizationException": "grant Write on the transactional id",
@@ -172,19 +185,8 @@ def _close(admin: Admin, producer: Any) -> None:
 
 
 def context_headers(row: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-    """Of a row of dead letters, under the names of Kafka Connect where it has one."""
-    named = {
-        "__connect.errors.topic": row["topic"],
-        "__connect.errors.partition": row["partition"],
-        "__connect.errors.offset": row["offset"],
-        "__connect.errors.connector.name": row["sink"],
-        "__connect.errors.stage": row["stage"],
-        "__connect.errors.exception.class.name": row["reason"],
-        "__connect.errors.exception.message": row["message"],
-        "s3sink.flush": row["flush"],
-        "s3sink.generation": row["generation"],
-    }
-    return [(name, str(value).encode()) for name, value in named.items()]
+    """Of a row of dead letters."""
+    return [(name, str(row[field]).encode()) for name, field in CONTEXT.items()]
 
 
 def check_letter_topic(spec: Spec, topic: LetterTopic, admin: Admin) -> None:

@@ -22,6 +22,7 @@ from s3sink_job.proof.flush_history import read_history
 from s3sink_job.proof.kafka_comparison import comparable_partitions, compare_with_kafka
 from s3sink_job.proof.listed_objects import check_listed_objects
 from s3sink_job.proof.row_counts import count_rows
+from s3sink_job.proof.sent_letters import check_sent_letters
 from s3sink_job.proof.verify_report import VerifyReport
 from s3sink_job.stores.bucket import Bucket
 
@@ -47,14 +48,14 @@ def verify(
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
         objects=sum(1 for _ in history.objects),
         skipped=history.skipped,
-        sent=history.sent,
         gaps=history.gaps,
         left=left_to_end(state),
     )
     check_ranges(state, history, report.counts)
     check_listed_objects(bucket, ledger, state, history, report)
+    letters = check_sent_letters(sink, spark, connection, admin, history, report)
     partitions = comparable_partitions(state, history, admin, ledger)
-    compared = compare_with_kafka(sink, secrets, bucket, spark, connection, partitions)
+    compared = compare_with_kafka(sink, secrets, bucket, spark, connection, partitions, letters)
     for counts in compared.values():
         report.counts.add(counts)
     compared_keys = {o.entry.key for at in compared for o in partitions[at].expected.objects}
