@@ -49,7 +49,7 @@ CONTEXT = {
 """Headers that follow those of the record, with Kafka Connect's names where it has one, and the columns of their
 values."""
 FINAL = {
-    "TopicAuthorizationException": "grant Write on the topic",
+    "TopicAuthorizationException": "grant Describe, Read and Write on the topic, and Create if it does not exist",
     "TransactionalIdAuthorizationException": "grant Write on the transactional id",
     "GroupAuthorizationException": "grant Read on the group",
     "RecordTooLargeException": "raise max.message.bytes of the topic",
@@ -79,7 +79,7 @@ class LetterTopic:
         """Of the transactional id and of the group."""
 
     def create_if_missing(self, replication: int | None) -> None:
-        if self._admin.describe([self.topic])[self.topic] is not None:
+        if self._exists():
             return
         wanted = self._admin.jvm.org.apache.kafka.clients.admin.NewTopic(self.topic, -1, replication or -1)
         wanted.configs(self._admin.java_map(TOPIC_SETTINGS))
@@ -89,8 +89,19 @@ class LetterTopic:
             if root(error) != "TopicExistsException":
                 raise self._translated(error, "create it") from None
 
+    def _exists(self) -> bool:
+        try:
+            return self._admin.describe([self.topic])[self.topic] is not None
+        except FinalError as error:
+            # The advice for topics that are read would be misleading.
+            if error.reason == "TopicAuthorization":
+                advice = FINAL["TopicAuthorizationException"]
+                text = f"spec.errors.deadLetter.topic: the user may not see {self.topic}: {advice}"
+                raise FinalError(text, reason=error.reason) from None
+            raise
+
     def check_write(self) -> None:
-        """Raises if the user may not write to the topic."""
+        """Raises if the user may not write to the topic, or not store an offset of it, which needs Read."""
         options = self._admin.jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
         options.includeAuthorizedOperations(True)
         try:
@@ -99,9 +110,10 @@ class LetterTopic:
         except Py4JJavaError as error:
             raise self._translated(error, "describe it") from None
         # Without an authorizer Kafka allows everything.
-        if allowed is not None and "WRITE" not in str(allowed.toString()):
+        granted = "READ, WRITE" if allowed is None else str(allowed.toString())
+        if missing := [name for name in ("Read", "Write") if name.upper() not in granted]:
             raise FinalError(
-                f"spec.errors.deadLetter.topic: the user may not write to {self.topic}: grant Write on it",
+                f"spec.errors.deadLetter.topic: the user may not use {self.topic}: grant {' and '.join(missing)} on it",
                 reason="TopicAuthorization",
             )
 
