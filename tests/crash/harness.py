@@ -117,7 +117,7 @@ class Sink:
             },
         }
         for room, fields in self.spec.items():
-            spec[room] = {**spec.get(room, {}), **fields}
+            spec[room] = {**spec.get(room, {}), **fields} if isinstance(fields, dict) else fields
         keys = {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"}, "stringData": keys}
         return [{**api, "spec": spec}, secret]

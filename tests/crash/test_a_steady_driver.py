@@ -5,12 +5,14 @@ The tests share one sink, and one driver while it lives: a start takes longer th
 
 from __future__ import annotations
 
+import json
 import re
 import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.crash.harness import (
     PART,
     PARTITIONS,
     PER_OBJECT,
+    PREFIX,
     READ_BACK,
     SWAP,
     Sink,
@@ -30,7 +33,7 @@ from tests.crash.harness import (
 from tests.crash.processes import SinkProcess
 from tools.parts.cli_process import CliProcess
 from tools.parts.kafka import KafkaBroker
-from tools.parts.proxy import Call, DropResponse, FaultProxy, Late, Logged, Refuse, Request, Status
+from tools.parts.proxy import Call, DropResponse, FaultProxy, Late, Logged, Predicate, Refuse, Request, Status
 from tools.parts.s3 import S3Server
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
@@ -118,6 +121,30 @@ def test_under_load_each_flush_is_marked_as_published_at_once(steady: Steady) ->
     time.sleep(1)
     done = steps(steady.sink.proxy.requests)
     assert (done["manifest"], done["swap"], done["complete"]) == (2, 2 * 2, 2 * BATCH_OBJECTS)
+
+
+def status(driver: SinkProcess) -> dict[str, Any]:
+    (listening,) = driver.logged("listening")
+    with urllib.request.urlopen(listening["status"], timeout=10) as answer:
+        report: dict[str, Any] = json.load(answer)
+    return report
+
+
+@pytest.mark.parametrize("step", [PART, COMPLETE], ids=["write", "publish"])
+def test_a_flush_that_keeps_failing_on_one_object_names_it_in_status(steady: Steady, step: Predicate) -> None:
+    driver = steady.driver()
+    key = f"{PREFIX}/{steady.sink.topic}/1/{steady.sink.end:019}."
+    rule = steady.sink.proxy.on(lambda request: step(request) and key in request.path, Refuse())
+    steady.sink.produce_at_once(driver)
+    driver.until(lambda: status(driver)["retry"]["attempts"] >= 2, "the flush to fail again")
+    report = status(driver)
+    said = {one["type"]: one["message"] for one in report["conditions"]}
+    assert key in report["retry"]["lastError"]
+    assert key in said["LastFlushSucceeded"]
+    steady.sink.proxy.remove(rule)
+    steady.sink.settle(driver)
+    driver.until(lambda: status(driver)["retry"]["attempts"] == 0, "the failures to be over")
+    steady.sink.check_exactly_once()
 
 
 def lost_answers(sink: Sink) -> None:

@@ -16,9 +16,9 @@ from s3sink_job.base.errors import FinalError
 from tests.harness import World, failure_of
 
 
-def delete_records(world: World, before: int, partition: int = 0) -> None:
+def delete_records(world: World, before: int, partition: int = 0, topic: str | None = None) -> None:
     """As retention does, but at once."""
-    for future in world.kafka.admin.delete_records([At(world.topic, partition, before)]).values():
+    for future in world.kafka.admin.delete_records([At(topic or world.topic, partition, before)]).values():
         future.result()
 
 

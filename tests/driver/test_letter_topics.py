@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from s3sink_job.commit.letter_publisher import LetterPublisher
+from s3sink_job.driver.driver import Driver
 from s3sink_job.kafka.admin import KafkaUnavailable
+from s3sink_job.kafka.letter_topic import LetterSession
 from s3sink_job.proof.orphaned_uploads import orphaned_letters
-from tests.harness import World, failure_of
+from tests.driver.test_kafka_history import delete_records
+from tests.harness import Message, World, failure_of
 
 HEADERS = [("trace", b"\x00\xff"), ("trace", None)]
 
@@ -69,9 +72,83 @@ def test_a_driver_that_ends_around_sending_dead_letters_sends_them_once(
     found = world.messages(f"{world.topic}-dlq")
     assert [(m.value, m.headers) for m in found] == [(b"{broken", ()), (b"NaN", ())]
     assert staged(world) == []
-    assert world.verify(driver).ok
+    report = world.verify(driver)
+    assert (report.ok, report.sent, report.only_counted) == (True, 2, 2), report
     world.client().put_object(Bucket=world.bucket, Key=key, Body=b"left behind by a crash")
     assert list(orphaned_letters(driver.bucket(), ".s3sink/default/sink")) == [key]
+
+
+def sent_again(world: World, *letters: Message, **changes: Any) -> None:
+    """The same records once more, except for the changes."""
+    whole = [{**vars(letter), **changes} for letter in letters]
+    records = [(r["key"], r["value"], list(r["headers"]), r["timestamp"]) for r in whole]
+    world.kafka.produce(f"{world.topic}-dlq", records, 0)
+
+
+def figures(world: World, driver: Driver) -> tuple[bool, int, int, int, int]:
+    doc = world.verify(driver).to_doc()
+    assert bool(doc["findings"]) == bool(doc["missing"] + doc["duplicates"]), doc
+    return doc["ok"], doc["sent"], doc["missing"], doc["duplicates"], doc["noLongerInTopic"]
+
+
+def test_verify_finds_what_is_wrong_with_dead_letters_in_a_topic(world: World) -> None:
+    dlq = f"{world.topic}-dlq"
+    world.kafka.create_topic(world.topic)
+    world.kafka.create_topic(dlq)
+    # Records of others: without context headers, and with as many headers.
+    many = [(f"header-{n}", b"\xff") for n in range(12)]
+    world.kafka.produce(dlq, [(None, b"1", [], None), (b"k", None, many, None)], 0)
+    bad = [(b"k", b"{broken \xff", HEADERS, 1_700_000_000_000 + n) for n in range(4)]
+    world.kafka.produce(world.topic, [*bad, (None, b"{}", [], None), (None, b"NaN", [], None)], 0)
+    driver = world.drain(errors=to_topic(world))
+    assert len(world.consumed()) == len(world.rows()) + 5
+    assert figures(world, driver) == (True, 5, 0, 0, 0)
+    letters = world.messages(dlq)[2:]
+
+    sent_again(world, letters[0])
+    assert figures(world, driver) == (False, 5, 0, 1, 0), "a duplicate"
+    delete_records(world, topic=dlq, before=world.messages(dlq)[-1].offset)
+    assert figures(world, driver) == (True, 1, 0, 0, 4), "the first ones are removed"
+
+    sent_again(world, letters[1], timestamp=1_700_000_000_000)
+    sent_again(world, letters[2], headers=letters[2].headers[1:])
+    sent_again(world, letters[3], value=b"{broken")
+    sent_again(world, letters[4], key=b"")
+    assert figures(world, driver) == (False, 5, 4, 0, 0), "four were changed"
+
+    context = [(name, b"4" if name.endswith("offset") else value) for name, value in letters[4].headers]
+    sent_again(world, letters[4], headers=context)
+    assert figures(world, driver) == (False, 5, 4, 1, 0), "the record at 4 is in an object"
+    others = [(name, b"other/sink" if name.endswith("name") else value) for name, value in context]
+    sent_again(world, letters[4], headers=others)
+    earlier = [(name, b"000000000001-other" if name == "s3sink.flush" else value) for name, value in context]
+    sent_again(world, letters[4], headers=earlier)
+    report = world.verify(driver)
+    assert (report.counts.duplicates, report.other_letters) == (1, 1), "of another sink, and of another state"
+    world.kafka.delete_topic(dlq)
+    assert figures(world, driver) == (True, 0, 0, 0, 5)
+    world.kafka.create_topic(dlq)
+    assert figures(world, driver) == (True, 0, 0, 0, 5)
+
+
+@pytest.mark.parametrize("headers", [True, False], ids=["with context", "without"])
+def test_a_dead_letter_that_was_never_sent_is_missing(
+    world: World, monkeypatch: pytest.MonkeyPatch, headers: bool
+) -> None:
+    world.kafka.create_topic(world.topic)
+    # The broker sets the timestamps of this one.
+    world.kafka.create_topic(f"{world.topic}-dlq", config={"message.timestamp.type": "LogAppendTime"})
+    world.produce([1, b"{broken", b"NaN"])
+    driver = world.drain(errors=to_topic(world, headers=headers))
+    if headers:
+        delete_records(world, topic=f"{world.topic}-dlq", before=1)
+        assert figures(world, driver) == (True, 1, 0, 0, 1)
+    send = LetterSession.send
+    monkeypatch.setattr(LetterSession, "send", lambda self, letters, *rest: send(self, list(letters)[1:], *rest))
+    world.produce([b"{again", b"{and again"])
+    driver = world.drain(errors=to_topic(world, headers=headers))
+    # What retention removed from the topic is older than the dead letters that are there.
+    assert figures(world, driver) == ((False, 2, 1, 0, 1) if headers else (False, 3, 1, 0, 0))
 
 
 def test_a_topic_of_dead_letters_that_matches_the_pattern_is_refused(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.driver.driver import Driver
-from tests.harness import World
+from tests.harness import World, failure_of
 from tests.kafka.test_kafka_secrets import FROM_AUTH, auth, set_password
 from tools.parts.kafka import KafkaBroker
 from tools.parts.s3 import S3Server
@@ -86,7 +87,11 @@ def grant(world: World, user: str, topic_name: str, *operations: AclOperation) -
     topic, group = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
     wanted = [acl(ResourceType.TOPIC, topic_name, user, operation, topic) for operation in operations]
     wanted.append(acl(ResourceType.GROUP, "s3sink.default.sink", user, AclOperation.READ, group))
-    for future in world.kafka.admin.create_acls(wanted).values():
+    create_acls(world, *wanted)
+
+
+def create_acls(world: World, *wanted: AclBinding) -> None:
+    for future in world.kafka.admin.create_acls(list(wanted)).values():
         future.result(timeout=30)
 
 
@@ -138,6 +143,51 @@ def test_a_revoked_acl_stops_the_topic_and_a_granted_one_continues_it(
     until(driver, clock, lambda reason: not reason and len(world.rows(topic=world.topic)) == 2)
     assert (world.rows(topic=world.topic), world.rows(topic=other)) == ([1, 2], ["more"])
     assert world.verify(driver).ok
+
+
+def refusal(driver: Driver, clock: Clock, text: str) -> S3SinkError:
+    """Of a sink that is started again and again until it is refused for this cause: ACLs take effect after a moment."""
+    for _ in range(40):
+        clock.now += 60
+        error = failure_of(driver.step)
+        if text in str(error):
+            return error
+        time.sleep(0.1)
+    raise AssertionError(f"last: {error}")
+
+
+def test_a_dead_letter_topic_that_may_not_be_written_is_refused_before_anything_is(world: World) -> None:
+    user, clock, letters = f"letters-{world.topic}", Clock(), f"{world.topic}-dlq"
+    set_password(world.kafka, user, "secret")
+    grant(world, user, world.topic, AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    secrets = world.secrets(auth=auth(world.kafka, username=user, password="secret"))
+    source = {"bootstrapServers": world.kafka.secure.bootstrap, **FROM_AUTH}
+    errors = {"records": "DeadLetter", "deadLetter": {"topic": letters, "replicationFactor": 1}}
+    driver = world.driver(secrets=secrets, source=source, errors=errors, clock=clock, **CONTINUOUS)
+    world.produce([1, b"{broken"])
+
+    found = [refusal(driver, clock, f"may not see {letters}: grant Describe, Read and Write")]
+    grant(world, user, letters, AclOperation.DESCRIBE)
+    found.append(refusal(driver, clock, f"{letters}, create it: TopicAuthorizationException"))
+    world.kafka.create_topic(letters)
+    found.append(refusal(driver, clock, f"may not use {letters}: grant Read and Write"))
+    grant(world, user, letters, AclOperation.WRITE)
+    found.append(refusal(driver, clock, f"may not use {letters}: grant Read on it"))
+    assert {(error.reason, error.retryable) for error in found} == {("TopicAuthorization", False)}
+    grant(world, user, letters, AclOperation.READ)
+    assert refusal(driver, clock, "transactional id").reason == "TransactionalIdAuthorization"
+    assert all("spec.errors.deadLetter.topic" in str(error) for error in found)
+    assert world.objects("") == [".s3sink/default/sink/state.json"]
+    assert world.messages(letters) == []
+
+    name, prefixed = "s3sink.default.sink.letters", ResourcePatternType.PREFIXED
+    operations = (AclOperation.DESCRIBE, AclOperation.WRITE)
+    create_acls(world, *(acl(ResourceType.TRANSACTIONAL_ID, name, user, one, prefixed) for one in operations))
+    until(driver, clock, lambda reason: not reason)
+    assert (world.rows(), [m.value for m in world.messages(letters)]) == ([1], [b"{broken"])
+    grant(world, user, letters, AclOperation.DESCRIBE_CONFIGS)
+    report = world.verify(driver)
+    assert (report.ok, report.sent) == (True, 1), report
 
 
 def test_a_kafka_password_that_expires_stops_the_sink_until_the_secret_has_the_new_one(world: World) -> None:

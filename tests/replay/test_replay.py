@@ -278,3 +278,13 @@ def test_find_shows_the_object_that_a_dead_letter_was_replayed_to(world: World) 
     assert doc["records"][0]["object"]["url"].startswith(f"s3://{world.bucket}/raw/")
     found = find(*arguments, WantedKey(world.topic, "k"))
     assert [record["offset"] for record in found["records"]] == [0, 1]
+
+
+def test_dead_letters_without_headers_are_counted_and_not_replayed(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([b"{broken", {"n": 1}])
+    errors = to_topic(world, headers=False)
+    world.drain(errors=errors, format=ENVELOPE)
+    report = replayed(world, spec={**mended(), "errors": errors}, kafka=None)
+    assert (report.replayed, report.without_headers, report.complete) == (0, 1, False)
+    assert "headers: false" in replay_text(report)

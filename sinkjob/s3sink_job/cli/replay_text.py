@@ -24,6 +24,8 @@ def replay_text(report: ReplayReport) -> str:
     lines += [f"not in the bucket: {url}" for url in report.missing]
     if report.others:
         lines.append(f"{report.others:,} records of others were passed over")
+    if report.without_headers:
+        lines.append(f"{report.without_headers:,} were sent to a topic with headers: false, and cannot be replayed")
     if report.lost:
         lines.append(f"{report.lost:,} were not published, because somebody aborted their uploads: run it again")
     return os.linesep.join([*lines, _summary(report)])

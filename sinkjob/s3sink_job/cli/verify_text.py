@@ -23,8 +23,14 @@ def verify_text(report: VerifyReport) -> str:
         lines.append(f"end         endingOffsets: {left}")
     if counts.dead_lettered:
         lines.append(f"letters     {counts.dead_lettered:,} bad records as dead letters")
-    if report.sent:
-        lines.append(f"sent        {report.sent:,} bad records to a topic of dead letters, which is not read here")
+    if report.sent or report.gone:
+        lines.append(f"sent        {report.sent:,} bad records in a topic of dead letters")
+    if report.only_counted:
+        lines.append(f"            without context headers, so that they are only counted: {report.only_counted:,}")
+    if report.gone:
+        lines.append(f"            no longer in the topic: {report.gone:,}")
+    if report.other_letters:
+        lines.append(f"            of flushes that the state of the sink does not list: {report.other_letters:,} more")
     if report.replayed:
         lines.append(f"replayed    {report.replayed:,} of the dead letters are in objects by now")
     if report.unlisted:
@@ -37,6 +43,8 @@ def verify_text(report: VerifyReport) -> str:
             "only their rows were counted"
         )
     lines += [f"  - {finding}" for finding in counts.findings]
-    proved = "proved: every committed offset is in the bucket exactly once"
+    where = "in the bucket or in a topic of dead letters" if report.sent or report.gone else "in the bucket"
+    proved = f"proved: every committed offset is {where} exactly once"
+    proved += ", except for dead letters that are no longer in the topic" if report.gone else ""
     lines.append(proved if report.ok else "NOT proved: see the findings above")
     return os.linesep.join(lines)

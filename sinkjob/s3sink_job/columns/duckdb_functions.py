@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import hashlib
 from collections.abc import Iterable
 from functools import cache
 
@@ -67,6 +68,14 @@ def base64(column: Column) -> Column:
         return query("SELECT to_base64(v) AS r FROM batch", column).cast(pa.string())
     except TooLarge:
         return pa.array([None if v is None else _base64(v) for v in column.to_pylist()], pa.string())
+
+
+def sha256(column: Column) -> Column:
+    """The digest of each text, in hexadecimal digits."""
+    try:
+        return query("SELECT sha256(v) AS r FROM batch", column).cast(pa.string())
+    except TooLarge:
+        return pa.array([hashlib.sha256(v.encode()).hexdigest() for v in column.to_pylist()], pa.string())
 
 
 def _base64(value: bytes) -> str:

@@ -12,6 +12,7 @@ from s3sink_job.flush.manifest import LetterTopicEntry, Manifest, Slice, manifes
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.topic_changes import TopicChanges
+from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.leaders import source_logs
 from s3sink_job.report import logs
@@ -63,7 +64,7 @@ class Flusher:
         moved = [r for r in results if r.end > r.slice.start]
         if not moved:
             return False
-        letters = _letter_topic(errors, moved)
+        letters = _letter_topic(errors, moved, self._kafka.admin())
         manifest = committer.manifest(state, encodings, number=number, results=moved, logs=read, letter_topic=letters)
         committer.commit(state, manifest)
         _log_bad_records(moved)
@@ -103,12 +104,13 @@ class Flusher:
             logs.warning("slice failed", slice=str(result.slice), reason=failure.reason, cause=failure.message)
 
 
-def _letter_topic(errors: Errors, results: list[SliceResult]) -> LetterTopicEntry | None:
+def _letter_topic(errors: Errors, results: list[SliceResult], admin: Admin) -> LetterTopicEntry | None:
     """If the flush has dead letters for a topic."""
     letters = errors.dead_letter
     if letters is None or letters.topic is None or not any(r.letters for r in results):
         return None
-    return LetterTopicEntry(letters.topic, letters.with_context)
+    topic = admin.describe([letters.topic])[letters.topic]
+    return LetterTopicEntry(letters.topic, letters.with_context, topic.id if topic else "")
 
 
 def _log_bad_records(results: list[SliceResult]) -> None:

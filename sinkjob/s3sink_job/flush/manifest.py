@@ -146,6 +146,8 @@ class LetterTopicEntry:
 
     name: str
     context: bool
+    id: str = ""
+    """The topic's id when the flush was committed; empty if it is not known."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,21 @@ TOPIC_SETTINGS = {
     "message.timestamp.type": "CreateTime",
     "max.message.bytes": str(100 * 2**20),
 }
+CONTEXT = {
+    "__connect.errors.topic": "topic",
+    "__connect.errors.partition": "partition",
+    "__connect.errors.offset": "offset",
+    "__connect.errors.connector.name": "sink",
+    "__connect.errors.stage": "stage",
+    "__connect.errors.exception.class.name": "reason",
+    "__connect.errors.exception.message": "message",
+    "s3sink.flush": "flush",
+    "s3sink.generation": "generation",
+}
+"""Headers that follow those of the record, with Kafka Connect's names where it has one, and the columns of their
+values."""
 FINAL = {
-    "TopicAuthorizationException": "grant Write on the topic",
+    "TopicAuthorizationException": "grant Describe, Read and Write on the topic, and Create if it does not exist",
     "TransactionalIdAuthorizationException": "grant Write on the transactional id",
     "GroupAuthorizationException": "grant Read on the group",
     "RecordTooLargeException": "raise max.message.bytes of the topic",
@@ -44,18 +57,6 @@ FINAL = {
     "PolicyViolationException": "create the topic yourself",
 }
 
-CONTEXT = {
-    "topic": "__connect.errors.topic",
-    "partition": "__connect.errors.partition",
-    "offset": "__connect.errors.offset",
-    "sink": "__connect.errors.connector.name",
-    "stage": "__connect.errors.stage",
-    "reason": "__connect.errors.exception.class.name",
-    "message": "__connect.errors.exception.message",
-    "flush": "s3sink.flush",
-    "generation": "s3sink.generation",
-}
-"""The headers with the error, by the column of dead letters: under the names of Kafka Connect where it has one."""
 Context: TypeAlias = Mapping[str, str]
 
 
@@ -80,7 +81,7 @@ class LetterTopic:
         """Of the transactional id and of the group."""
 
     def create_if_missing(self, replication: int | None) -> None:
-        if self._admin.describe([self.topic])[self.topic] is not None:
+        if self._exists():
             return
         wanted = self._admin.jvm.org.apache.kafka.clients.admin.NewTopic(self.topic, -1, replication or -1)
         wanted.configs(self._admin.java_map(TOPIC_SETTINGS))
@@ -90,8 +91,19 @@ class LetterTopic:
             if root(error) != "TopicExistsException":
                 raise self._translated(error, "create it") from None
 
+    def _exists(self) -> bool:
+        try:
+            return self._admin.describe([self.topic])[self.topic] is not None
+        except FinalError as error:
+            # The advice for topics that are read would be misleading.
+            if error.reason == "TopicAuthorization":
+                advice = FINAL["TopicAuthorizationException"]
+                text = f"spec.errors.deadLetter.topic: the user may not see {self.topic}: {advice}"
+                raise FinalError(text, reason=error.reason) from None
+            raise
+
     def check_write(self) -> None:
-        """Raises if the user may not write to the topic."""
+        """Raises if the user may not write to the topic, or not store an offset of it, which needs Read."""
         options = self._admin.jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
         options.includeAuthorizedOperations(True)
         try:
@@ -100,9 +112,10 @@ class LetterTopic:
         except Py4JJavaError as error:
             raise self._translated(error, "describe it") from None
         # Without an authorizer Kafka allows everything.
-        if allowed is not None and "WRITE" not in str(allowed.toString()):
+        granted = "READ, WRITE" if allowed is None else str(allowed.toString())
+        if missing := [name for name in ("Read", "Write") if name.upper() not in granted]:
             raise FinalError(
-                f"spec.errors.deadLetter.topic: the user may not write to {self.topic}: grant Write on it",
+                f"spec.errors.deadLetter.topic: the user may not use {self.topic}: grant {' and '.join(missing)} on it",
                 reason="TopicAuthorization",
             )
 
@@ -186,8 +199,8 @@ def _close(admin: Admin, producer: Any) -> None:
 
 
 def context_headers(row: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-    """Of a row of dead letters, in the order of `CONTEXT`."""
-    return [(header, str(row[name]).encode()) for name, header in CONTEXT.items()]
+    """Of a row of dead letters."""
+    return [(name, str(row[field]).encode()) for name, field in CONTEXT.items()]
 
 
 def check_letter_topic(spec: Spec, topic: LetterTopic, admin: Admin) -> None:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -38,6 +39,13 @@ class JobFailed(TransientError):
 def collect(frame: DataFrame, what: str) -> list[Row]:
     try:
         return frame.collect()
+    except (Py4JJavaError, PySparkException) as error:
+        raise JobFailed(f"{what} failed: {_last_cause(error)}") from error
+
+
+def collect_table(frame: DataFrame, what: str) -> pa.Table:
+    try:
+        return frame.toArrow()
     except (Py4JJavaError, PySparkException) as error:
         raise JobFailed(f"{what} failed: {_last_cause(error)}") from error
 

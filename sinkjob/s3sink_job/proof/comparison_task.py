@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3sink_api.spec import Destination
 from s3sink_job.base.retry import RetryPolicy
@@ -17,7 +18,7 @@ from s3sink_job.base.secrets import Secrets
 from s3sink_job.decode.schema_access import SchemaAccess
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.proof.flush_history import WrittenObject
-from s3sink_job.proof.letter_contents import letter_records, records_in_letters
+from s3sink_job.proof.letter_contents import digests, letter_records, millis, records_in_letters
 from s3sink_job.proof.object_contents import (
     UnreadableObject,
     UnreadableRecords,
@@ -53,6 +54,33 @@ class ComparisonTask:
 class PartitionComparison(RecordsByObject):
     bucket: Bucket = field(kw_only=True)
     counts: RecordCounts = field(default_factory=RecordCounts)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self.expected.sent is not None and self.expected.sent.num_rows:
+            self._compare_sent(batch, self.expected.sent)
+        super().add(batch)
+
+    def _compare_sent(self, batch: pa.RecordBatch, sent: pa.Table) -> None:
+        """Dead letters in a topic have the key, value, headers and timestamp of their records."""
+        first, last = (pc.min_max(batch.column("offset")).as_py()[name] for name in ("min", "max"))
+        offsets = sent.column("offset").to_numpy()
+        start, end = offsets.searchsorted(first), offsets.searchsorted(last, side="right")
+        letters = sent.slice(start, end - start)
+        at = pc.index_in(letters.column("offset"), value_set=batch.column("offset")).combine_chunks()
+        letters, records = letters.filter(at.is_valid()), batch.take(at.drop_null())
+        if not letters.num_rows:
+            return
+        times = millis(records)
+        # A record without a timestamp got the time of sending.
+        untimed = pc.or_(letters.column("timestamp").is_null(), pc.less(times, 0))
+        same_time = pc.or_(untimed, pc.fill_null(pc.equal(letters.column("timestamp"), times), False))
+        same = pc.and_(same_time, pc.equal(letters.column("digest"), digests(records)))
+        for offset in letters.column("offset").filter(pc.invert(same)).to_pylist():
+            self.counts.missing += 1
+            self.counts.add_finding(
+                f"{self.at[0]}-{self.at[1]} offset {offset}: its dead letter in the topic has another key, value, "
+                "headers or timestamp"
+            )
 
     def give_up(self, why: str) -> None:
         self.counts.add_finding(why)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from s3sink_job.flush.manifest import STAGED, Gap, Manifest, ObjectEntry, SliceEntry
+from s3sink_job.flush.manifest import STAGED, Gap, LetterTopicEntry, Manifest, ObjectEntry, SliceEntry
 from s3sink_job.task.encoding import Encoding
 from s3sink_job.task.encoding_documents import encoding_from_doc
 from s3sink_job.task.letter_objects import letter_encoding
@@ -32,6 +32,14 @@ class WrittenObject:
     """Name of the schema it was written by, where the object does not hold the types of its columns."""
 
 
+class SentLetters(NamedTuple):
+    """Dead letters of one slice that went to a topic."""
+
+    topic: LetterTopicEntry
+    flush: int
+    offsets: tuple[int, ...]
+
+
 @dataclass
 class PartitionHistory:
     slices: list[SliceEntry] = field(default_factory=list)
@@ -42,19 +50,23 @@ class PartitionHistory:
     """Objects of dead letters that were replayed. Their offsets lie between those of other objects."""
     without_tombstones: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of offsets whose tombstones were left out."""
+    sent: list[SentLetters] = field(default_factory=list)
 
     @property
     def left_out(self) -> set[int]:
-        """Offsets of bad records that were skipped."""
-        return {offset for part in self.slices for offset in part.skipped}
+        """Offsets of bad records that are in no object: they were skipped, or sent to a topic."""
+        skipped = {offset for part in self.slices for offset in part.skipped}
+        return skipped.union(*(one.offsets for one in self.sent))
 
-    sent: set[int] = field(default_factory=set)
-    """Offsets of dead letters that were sent to a topic."""
+    @property
+    def ever_letters(self) -> set[int]:
+        """Offsets of all dead letters, whatever became of them since."""
+        return {offset for part in self.slices for offset in part.letters}
 
     @property
     def letters(self) -> set[int]:
         """Offsets of dead letters in objects."""
-        return {offset for part in self.slices for offset in part.letters} - self.sent
+        return self.ever_letters.difference(*(one.offsets for one in self.sent))
 
 
 @dataclass(frozen=True)
@@ -73,11 +85,6 @@ class FlushHistory:
     @property
     def gaps(self) -> list[Gap]:
         return [gap for history in self.partitions.values() for gap in history.gaps]
-
-    @property
-    def sent(self) -> int:
-        """Dead letters that were sent to a topic."""
-        return sum(len(history.sent) for history in self.partitions.values())
 
     @property
     def replayed(self) -> int:
@@ -101,8 +108,8 @@ def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
         for part in manifest.slices:
             history = partitions[PartitionGeneration(part.topic, part.generation, part.partition)]
             history.slices.append(part)
-            if manifest.letter_topic is not None:
-                history.sent.update(part.letters)
+            if manifest.letter_topic is not None and part.letters:
+                history.sent.append(SentLetters(manifest.letter_topic, manifest.number, part.letters))
             if encodings[part.topic].shape.nulls == "Skip":
                 history.without_tombstones.append((part.start, part.end))
         for gap in manifest.gaps:

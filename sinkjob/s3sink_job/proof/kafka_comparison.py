@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
@@ -19,6 +20,7 @@ from s3sink_job.kafka.slice_reader import collect, read_slices
 from s3sink_job.proof.comparison_task import ComparisonTask
 from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, PartitionHistory
 from s3sink_job.proof.records_by_object import ExpectedPartition
+from s3sink_job.proof.sent_letters import letters_of
 from s3sink_job.proof.verify_report import RecordCounts
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.task.encoding import KAFKA_COLUMNS
@@ -31,6 +33,10 @@ class ComparablePartition:
 
     slice: Slice
     expected: ExpectedPartition
+
+    @property
+    def place(self) -> PartitionGeneration:
+        return PartitionGeneration(self.slice.topic, self.slice.generation, self.slice.partition)
 
 
 def comparable_partitions(
@@ -73,7 +79,7 @@ def _comparable(
     in_gaps = {offset for gap in history.gaps for offset in range(max(gap.start, start), gap.end)}
     expected = ExpectedPartition(
         objects=tuple(objects),
-        left_out=frozenset(history.left_out | history.sent | in_gaps),
+        left_out=frozenset(history.left_out | in_gaps),
         letters=frozenset(history.letters),
         compacted=compacted,
         without_tombstones=tuple(history.without_tombstones),
@@ -96,11 +102,15 @@ def compare_with_kafka(
     spark: SparkSession,
     connection: Mapping[str, str],
     partitions: Mapping[TopicPartition, ComparablePartition],
+    letters: pa.Table,
 ) -> dict[TopicPartition, RecordCounts]:
-    """Counts by partition. One that Kafka has no record of is left out: compaction or aborted transactions do that."""
+    """Counts by partition. One that Kafka has no record of is left out: compaction or aborted transactions do that.
+
+    `letters`: the dead letters that are in topics.
+    """
     if not partitions:
         return {}
-    expected = {at: partition.expected for at, partition in partitions.items()}
+    expected = {at: replace(one.expected, sent=letters_of(letters, one.place)) for at, one in partitions.items()}
     task = ComparisonTask(expected, sink.spec.destination, secrets, bucket.retry)
     frame = read_slices(
         spark,

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from s3sink_job.columns.duckdb_functions import sha256
+from s3sink_job.columns.text import json_of
 from s3sink_job.shape.dead_letters import RECORD, record_columns
 
 SCHEMA = pa.schema([(name, pa.int64() if name == "timestamp" else kind) for name, kind in RECORD])
@@ -25,6 +27,18 @@ def records_in_letters(rows: pa.Table) -> pa.Table:
         lines = [_from_line(json.loads(line)) for line in rows.column("line").to_pylist()]
         return pa.Table.from_pylist(lines, SCHEMA)
     return _comparable(rows.select([name for name, _ in RECORD]))
+
+
+def digests(records: pa.RecordBatch) -> pa.Array:
+    """Of key, value and headers, of each of the records from Kafka."""
+    plain = record_columns(records)
+    columns = {name: plain.column(name) for name in ("key", "value", "headers")}
+    return sha256(json_of(pa.StructArray.from_arrays(list(columns.values()), list(columns))))
+
+
+def millis(records: pa.RecordBatch) -> pa.Array:
+    """The timestamps of records from Kafka."""
+    return record_columns(records).column("timestamp").cast(pa.int64())
 
 
 def _comparable(rows: pa.Table) -> pa.Table:

@@ -58,7 +58,7 @@ def _is_pending(state: SinkState, history: FlushHistory, record: str) -> bool:
         return False
     topic, generation, partition, offset = record_parts(record)
     place = PartitionGeneration(topic, generation, partition)
-    if offset in history.of(place).letters | history.of(place).sent:
+    if offset in history.of(place).ever_letters:
         return True  # by a replay that was broken off: the next one writes the same object
     if committed := committed_ranges(state).get(place):
         return offset >= committed.end

@@ -36,15 +36,17 @@ class ExpectedPartition:
     objects: tuple[WrittenObject, ...]
     """In the order of their first offsets; then those of replayed dead letters."""
     left_out: frozenset[int]
-    """Offsets of skipped records and of gaps."""
+    """Offsets of skipped records, of dead letters in a topic, and of gaps."""
     letters: frozenset[int] = frozenset()
-    """Offsets of dead letters."""
+    """Offsets of dead letters in objects."""
     compacted: bool = False
     """Kafka may have dropped records that were written. Then the objects may hold more than Kafka does."""
     without_tombstones: tuple[tuple[int, int], ...] = ()
     """Ranges of offsets whose tombstones were left out."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """By name: those that objects were written by."""
+    sent: pa.Table | None = None
+    """Offset, timestamp and digest of the dead letters that are in a topic, in the order of their offsets."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from s3sink_job.proof.kafka_comparison import comparable_partitions, compare_wit
 from s3sink_job.proof.listed_objects import check_listed_objects
 from s3sink_job.proof.replays import history_with_replays
 from s3sink_job.proof.row_counts import count_rows
+from s3sink_job.proof.sent_letters import check_sent_letters
 from s3sink_job.proof.verify_report import VerifyReport
 from s3sink_job.stores.bucket import Bucket
 
@@ -47,15 +48,15 @@ def verify(
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
         objects=sum(1 for _ in history.objects),
         skipped=history.skipped,
-        sent=history.sent,
         replayed=history.replayed,
         gaps=history.gaps,
         left=left_to_end(state),
     )
     check_ranges(state, history, report.counts)
     check_listed_objects(bucket, ledger, state, history, report)
+    letters = check_sent_letters(sink, spark, connection, admin, history, report)
     partitions = comparable_partitions(state, history, admin, ledger)
-    compared = compare_with_kafka(sink, secrets, bucket, spark, connection, partitions)
+    compared = compare_with_kafka(sink, secrets, bucket, spark, connection, partitions, letters)
     for counts in compared.values():
         report.counts.add(counts)
     compared_keys = {o.entry.key for at in compared for o in partitions[at].expected.objects}

@@ -50,7 +50,13 @@ class VerifyReport:
     objects: int = 0
     skipped: int = 0
     sent: int = 0
-    """Dead letters that were sent to a topic, by the manifests: the topic is not read."""
+    """Dead letters that are in topics."""
+    only_counted: int = 0
+    """Those of them without context headers: they cannot be matched with their records."""
+    gone: int = 0
+    """Dead letters that are no longer in the topic: it was recreated or deleted, or its retention removed them."""
+    other_letters: int = 0
+    """Dead letters under the name of this sink, of flushes that its state does not list."""
     replayed: int = 0
     """Dead letters that are in data objects by now; they also count as records."""
     unchecked: int = 0
@@ -77,6 +83,9 @@ class VerifyReport:
             "skipped": self.skipped,
             "deadLettered": self.counts.dead_lettered,
             "sent": self.sent,
+            "onlyCounted": self.only_counted,
+            "noLongerInTopic": self.gone,
+            "otherLetters": self.other_letters,
             "replayed": self.replayed,
             "objects": self.objects,
             "unlisted": self.unlisted,

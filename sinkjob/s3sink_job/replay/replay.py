@@ -91,7 +91,7 @@ class Replay:
 
     def _run(self, state: SinkState, writer: LetterWriter, work: Callable[[list[LetterGroup]], None]) -> ReplayReport:
         found, report = outstanding(self.ledger, state), writer.report
-        report.outstanding = found.count
+        report.outstanding, report.without_headers = found.count, found.without_headers
         there, missing = split_missing(self.bucket, self.sink.id, found.objects)
         report.missing = [self.bucket.url(written.entry.key) for written in missing]
         topics = [LetterTopicReader(self.kafka(), self.sink, name, found.ever_sent) for name in found.topics]

@@ -45,10 +45,13 @@ class ReplayReport:
     lost: int = 0
     """Dead letters whose upload somebody aborted before it was published. The next replay writes them."""
 
+    without_headers: int = 0
+    """Dead letters that were sent with `headers: false`."""
+
     @property
     def complete(self) -> bool:
         """Whether every dead letter that was selected is, or could be, in an object."""
-        return not (self.staying or self.missing or self.lost)
+        return not (self.staying or self.missing or self.lost or self.without_headers)
 
     def to_doc(self) -> dict[str, Any]:
         return {
@@ -66,6 +69,7 @@ class ReplayReport:
             "missingObjects": self.missing,
             "others": self.others,
             "lost": self.lost,
+            "withoutHeaders": self.without_headers,
         }
 
 

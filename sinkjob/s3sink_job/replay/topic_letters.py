@@ -13,7 +13,7 @@ from s3sink_api.spec import S3Sink
 from s3sink_job.base.errors import FinalError
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.letter_topic import CONTEXT, Context
-from s3sink_job.kafka.slice_reader import read_slices
+from s3sink_job.kafka.slice_reader import collect_table, read_slices
 from s3sink_job.proof.flush_history import PartitionGeneration
 from s3sink_job.proof.kafka_records import KafkaAccess
 from s3sink_job.replay.letters import StoredLetter
@@ -83,7 +83,7 @@ class LetterTopicReader:
             group=f"s3sink.{metadata.namespace}.{metadata.name}.replay",
             isolation="ReadCommitted",
         )
-        table: pa.Table = frame.toArrow()
+        table = collect_table(frame, f"reading dead letters of the topic {self.topic}")
         if "timestamp" in columns:
             times = pc.divide(table.column("timestamp").cast(pa.int64()), 1_000)
             table = table.set_column(table.schema.get_field_index("timestamp"), "timestamp", times)
@@ -94,9 +94,9 @@ class LetterTopicReader:
 def context_of(headers: Sequence[dict[str, Any]]) -> Context | None:
     """What the last headers say of the error; None if they are not those of s3sink."""
     last = headers[-len(CONTEXT) :]
-    if [header["key"] for header in last] != list(CONTEXT.values()):
+    if [header["key"] for header in last] != list(CONTEXT):
         return None
-    return {name: (header["value"] or b"").decode() for name, header in zip(CONTEXT, last, strict=True)}
+    return {name: (header["value"] or b"").decode() for name, header in zip(CONTEXT.values(), last, strict=True)}
 
 
 def _place(context: Context) -> PartitionGeneration:
