@@ -21,7 +21,7 @@ import yaml
 
 from tests.crash.processes import PATIENCE, SinkProcess
 from tests.crash.reader import IndependentReader, Place, ids, in_kafka, places
-from tests.crash.records import AvroRecords, JsonRecords
+from tests.crash.records import TYPED, JsonRecords, TypedRecords
 from tools.parts.cli_process import CliProcess
 from tools.parts.kafka import KafkaBroker
 from tools.parts.proxy import Call, FaultProxy, Predicate, Refuse, Request, request_is
@@ -67,8 +67,10 @@ class Sink:
     meta: bool = True
     """Whether rows have partition and offset, or the plain values only."""
     format: str = "Json"
+    input: str = "Json"
+    """The format of the records."""
     registry: SchemaRegistry | None = None
-    """With a registry, records are Avro."""
+    """For records with a schema."""
     spec: dict[str, Any] = field(default_factory=dict)
     started: list[SinkProcess] = field(default_factory=list)
     end: int = 0
@@ -77,9 +79,9 @@ class Sink:
 
     def __post_init__(self) -> None:
         self.kafka.create_topic(self.topic, partitions=PARTITIONS)
-        self.records: JsonRecords | AvroRecords = JsonRecords()
+        self.records: JsonRecords | TypedRecords = JsonRecords()
         if self.registry:
-            self.records = AvroRecords(self.registry, self.topic)
+            self.records = TYPED[self.input](self.registry, self.topic)
         self.client = self.s3.client()
         self.reader = IndependentReader(self.client, self.bucket, f"{PREFIX}/")
         self.change()

@@ -1,20 +1,22 @@
-"""The records of a crash test: JSON, or Avro with a schema registry. Written and read without any of the product's
+"""The records of a crash test: JSON, or records with a schema registry. Written and read without any of the product's
 code."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import fastavro
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 from tools.parts.registry import SchemaRegistry
 
 PREFIX = 5
-"""Bytes in front of an Avro record: 0, and the id of its schema in four bytes."""
+"""Bytes in front of a record with a schema: 0, and the id of the schema in four bytes."""
 
 
 class JsonRecords:
@@ -29,36 +31,112 @@ class JsonRecords:
         return value.decode()
 
 
-_FIRST = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
-_SECOND = [*_FIRST, {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None}]
-SCHEMAS = [{"type": "record", "name": "crash.Order", "fields": fields} for fields in (_FIRST, _SECOND)]
-
-
-@dataclass
-class AvroRecords:
+class TypedRecords(ABC):
     """Two versions of a schema, by default in turns: the columns of an object are those of both."""
 
-    registry: SchemaRegistry
-    topic: str
-    versions: Sequence[int] = (0, 1)
+    format: ClassVar[str]
+    kind: ClassVar[str]
+    """As registries name the language."""
+    schemas: ClassVar[list[str]]
 
-    def __post_init__(self) -> None:
+    def __init__(self, registry: SchemaRegistry, topic: str) -> None:
+        self.registry, self.topic = registry, topic
+        self.versions = [0, 1]
         self.ids = self.register()
-        self.source = {"value": {"format": "Avro", "schemaRegistry": {"url": self.registry.url}}}
+        self.source = {"value": {"format": self.format, "schemaRegistry": {"url": registry.url}}}
 
     def register(self) -> list[int]:
         """By topic and record: a driver cannot guess this subject, and requests a schema when a record has its id."""
         subject = f"{self.topic}-crash.Order"
-        return [self.registry.register(subject, json.dumps(schema)) for schema in SCHEMAS]
+        return [self.registry.register(subject, schema, kind=self.kind) for schema in self.schemas]
 
     def write(self, number: int) -> bytes:
         version = self.versions[number % len(self.versions)]
-        buffer = io.BytesIO()
-        row = {"id": number, "text": "x" * 50, "day": number}
-        fastavro.schemaless_writer(buffer, SCHEMAS[version], row)
-        return b"\0" + self.ids[version].to_bytes(PREFIX - 1, "big") + buffer.getvalue()
+        row = {"id": number, "text": "x" * 50, **({"day": number} if version else {})}
+        return b"\0" + self.ids[version].to_bytes(PREFIX - 1, "big") + self.encode(version, row)
 
     def read(self, value: bytes) -> str:
         """The record as JSON."""
-        schema = SCHEMAS[self.ids.index(int.from_bytes(value[1:PREFIX], "big"))]
-        return json.dumps(fastavro.schemaless_reader(io.BytesIO(value[PREFIX:]), schema, None), default=str)
+        version = self.ids.index(int.from_bytes(value[1:PREFIX], "big"))
+        return json.dumps(self.decode(version, value[PREFIX:]), default=str)
+
+    @abstractmethod
+    def encode(self, version: int, row: dict[str, Any]) -> bytes: ...
+
+    @abstractmethod
+    def decode(self, version: int, data: bytes) -> Any: ...
+
+
+_LONG = [{"name": "id", "type": "long"}, {"name": "text", "type": "string"}]
+_DAY = {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None}
+_AVRO = [{"type": "record", "name": "crash.Order", "fields": fields} for fields in (_LONG, [*_LONG, _DAY])]
+
+
+class AvroRecords(TypedRecords):
+    format, kind = "Avro", "AVRO"
+    schemas = [json.dumps(schema) for schema in _AVRO]
+
+    def encode(self, version: int, row: dict[str, Any]) -> bytes:
+        buffer = io.BytesIO()
+        fastavro.schemaless_writer(buffer, _AVRO[version], row)
+        return buffer.getvalue()
+
+    def decode(self, version: int, data: bytes) -> Any:
+        return fastavro.schemaless_reader(io.BytesIO(data), _AVRO[version], None)
+
+
+_PROTO = 'syntax = "proto3"; package crash; message Order {{ int64 id = 1; string text = 2; {} }}'
+_KINDS = {"id": "TYPE_INT64", "text": "TYPE_STRING", "day": "TYPE_INT32"}
+
+
+def _order() -> Any:
+    """The message of the newer version, which reads both."""
+    file = FileDescriptorProto(name="crash.proto", package="crash", syntax="proto3")
+    message = file.message_type.add(name="Order")
+    for number, (name, kind) in enumerate(_KINDS.items(), start=1):
+        message.field.add(
+            name=name,
+            number=number,
+            type=FieldDescriptorProto.Type.Value(kind),
+            label=FieldDescriptorProto.LABEL_OPTIONAL,
+        )
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("crash.Order"))
+
+
+class ProtobufRecords(TypedRecords):
+    format, kind = "Protobuf", "PROTOBUF"
+    schemas = [_PROTO.format(""), _PROTO.format("int32 day = 3;")]
+    FIRST = b"\0"
+    """The first message of its schema."""
+
+    def encode(self, version: int, row: dict[str, Any]) -> bytes:
+        return self.FIRST + bytes(_order()(**row).SerializeToString())
+
+    def decode(self, version: int, data: bytes) -> Any:
+        read = _order().FromString(data.removeprefix(self.FIRST))
+        return {name: getattr(read, name) for name in _KINDS}
+
+
+_PROPERTIES = {"id": {"type": "integer"}, "text": {"type": "string"}}
+_DRAFT = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": False}
+
+
+class JsonSchemaRecords(TypedRecords):
+    format, kind = "JsonSchema", "JSON"
+    schemas = [
+        json.dumps({**_DRAFT, "properties": properties})
+        for properties in (_PROPERTIES, {**_PROPERTIES, "day": {"type": "integer"}})
+    ]
+
+    def encode(self, version: int, row: dict[str, Any]) -> bytes:
+        return json.dumps(row).encode()
+
+    def decode(self, version: int, data: bytes) -> Any:
+        return json.loads(data)
+
+
+TYPED: dict[str, type[TypedRecords]] = {
+    records.format: records for records in (AvroRecords, ProtobufRecords, JsonSchemaRecords)
+}

@@ -30,6 +30,7 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(
     """Lines are of JSON records, columns of Avro records, whose schemas each driver has to request again."""
     sink = make_sink(
         format=format,
+        input="Avro" if format == "Parquet" else "Json",
         registry=registry if format == "Parquet" else None,
         spec={"source": {"startingOffsets": {"position": "Latest"}}},
     )

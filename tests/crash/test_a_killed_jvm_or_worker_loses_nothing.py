@@ -8,13 +8,17 @@ from tests.crash.conftest import MakeSink
 from tests.crash.harness import BATCH, COMPLETE, PART, PER_OBJECT, in_formats
 from tests.crash.processes import Member, kill
 from tools.parts.proxy import Call, Refuse, Request
+from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("format", in_formats("Parquet"))
-def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver(make_sink: MakeSink, format: str) -> None:
-    sink = make_sink(format=format, meta=False)
+def test_a_killed_worker_is_replaced_and_a_killed_jvm_ends_the_driver(
+    make_sink: MakeSink, registry: SchemaRegistry, format: str
+) -> None:
+    """A new worker has no schemas and no decoders of Protobuf: it gets them with its task, or requests them."""
+    sink = make_sink(format=format, meta=False, input="Protobuf", registry=registry)
     sink.produce()
     first = sink.start()
     victims: list[Member] = []

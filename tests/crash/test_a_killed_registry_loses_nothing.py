@@ -6,7 +6,7 @@ import pytest
 
 from tests.crash.conftest import MakeSink
 from tests.crash.harness import BATCH
-from tests.crash.records import AvroRecords
+from tests.crash.records import TypedRecords
 from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 def test_records_wait_for_a_killed_registry_and_none_is_skipped(make_sink: MakeSink) -> None:
     with SchemaRegistry() as registry:
-        sink = make_sink(registry=registry, spec={"errors": {"records": "Skip"}})
+        sink = make_sink(input="Avro", registry=registry, spec={"errors": {"records": "Skip"}})
         records = sink.records
-        assert isinstance(records, AvroRecords)
+        assert isinstance(records, TypedRecords)
         records.versions = [0]
         sink.produce()
         driver = sink.start()

@@ -7,6 +7,7 @@ import pytest
 from tests.crash.conftest import MakeSink
 from tests.crash.harness import BATCH, COMPLETE, MANIFEST, PART, SWAP, in_formats
 from tests.crash.processes import SinkProcess
+from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -14,8 +15,10 @@ FENCED = 3
 
 
 @pytest.mark.parametrize("format", in_formats("Json"))
-def test_a_frozen_driver_that_was_replaced_writes_nothing(make_sink: MakeSink, format: str) -> None:
-    sink = make_sink(format=format)
+def test_a_frozen_driver_that_was_replaced_writes_nothing(
+    make_sink: MakeSink, registry: SchemaRegistry, format: str
+) -> None:
+    sink = make_sink(format=format, input="JsonSchema", registry=registry)
     sink.produce()
     driver: SinkProcess = sink.start()
     for epoch, (step, skip) in enumerate(

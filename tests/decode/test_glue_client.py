@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+import ssl
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import boto3
 import pytest
+import trustme
 
 from s3sink_api.spec import SchemaRegistry, SecretRef, SecretSource
 from s3sink_job.base.errors import FinalError, S3SinkError, TransientError
@@ -51,14 +54,23 @@ def version(number: str) -> SchemaId:
     return SchemaId("Glue schema version", number)
 
 
-def registered(moto: Moto, kind: str, text: str) -> str:
+def glue_of(moto: Moto) -> Any:
     login = {name.lower(): value.decode() for name, value in KEYS.items()}
-    glue: Any = boto3.client("glue", endpoint_url=moto.endpoint, region_name=REGION, **login)  # type: ignore[call-overload]
-    name = f"registry-{uuid4()}"
-    glue.create_registry(RegistryName=name)
+    return boto3.client("glue", endpoint_url=moto.endpoint, region_name=REGION, **login)  # type: ignore[call-overload]
+
+
+def newer_version(moto: Moto, schema: str, text: str) -> str:
+    name = {"RegistryName": "default-registry", "SchemaName": schema}
+    return str(glue_of(moto).register_schema_version(SchemaId=name, SchemaDefinition=text)["SchemaVersionId"])
+
+
+def registered(moto: Moto, kind: str, text: str, schema: str = "orders", registry: str | None = None) -> str:
+    glue, name = glue_of(moto), registry or f"registry-{uuid4()}"
+    if name not in [one["RegistryName"] for one in glue.list_registries()["Registries"]]:
+        glue.create_registry(RegistryName=name)
     found = glue.create_schema(
         RegistryId={"RegistryName": name},
-        SchemaName="orders",
+        SchemaName=schema,
         DataFormat=kind,
         Compatibility="NONE",
         SchemaDefinition=text,
@@ -83,6 +95,41 @@ def test_a_version_that_glue_does_not_have_is_unknown(moto: Moto, secrets: Secre
     client = open_client(registry_at(moto.endpoint), secrets, NO_RETRIES)
     assert client.schema(version(str(uuid4()))) is None
     assert client.schema(numbered(7)) is None
+
+
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_the_latest_version_is_found_by_the_name_of_the_topic(moto: Moto, secrets: Secrets, part: str) -> None:
+    client = open_client(registry_at(moto.endpoint), secrets, NO_RETRIES)
+    topic = f"orders-{uuid4()}"
+    assert client.latest(topic, part) is None
+    registered(moto, "AVRO", '"int"', topic, registry="default-registry")
+    newest = newer_version(moto, topic, '"long"')
+    latest = client.latest(topic, part)
+    if part == "key":
+        assert latest is None, "keys have no usual name"
+        return
+    assert latest is not None
+    assert (latest.ids, latest.schema) == ((version(newest),), WriterSchema("AVRO", '"long"'))
+    assert latest.name == f"schema {topic} in default-registry, version 2, id {newest}"
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_endpoint_with_a_private_authority_needs_its_certificate(tmp_path: Path, trusted: bool) -> None:
+    authority, other = trustme.CA(), trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    ca = (authority if trusted else other).cert_pem.bytes()
+    files = write_secrets(tmp_path, {"aws": KEYS, "ca": {"ca.crt": ca}})
+    found = Answer(200, json.dumps({"DataFormat": "AVRO", "SchemaDefinition": '"int"'}).encode())
+    with answering(always(found), tls) as url:
+        registry = replace(registry_at(url), ca_from=SecretSource(secret_ref=SecretRef(name="ca")))
+        client = GlueClient(registry, files, NO_RETRIES)
+        if trusted:
+            assert client.schema(version(SOME)) == WriterSchema("AVRO", '"int"')
+            return
+        with pytest.raises(FinalError, match=r"schemaRegistry\.caFrom") as raised:
+            client.schema(version(SOME))
+    assert raised.value.reason == "RegistryTls"
 
 
 def error(code: str, status: int = 400) -> Answer:

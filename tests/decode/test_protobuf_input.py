@@ -225,10 +225,11 @@ def test_unknown_fields_are_left_out_counted_and_logged_once(caplog: pytest.LogC
     raw = b"\x08\x05" + b"\x48\x01" * 2 + b"\x12\x02\x50\x01"
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            found, faults = reader.decode(pa.array([raw, b"\x08"], pa.binary()))
+            found, faults = reader.decode(pa.array([raw, b"\x48\x01\x08"], pa.binary()))
     assert found[0].as_py() == {"a": 5, "m": '{"a":0}'}
     assert set(faults) == {1}
-    assert reader.unknown == {("M", 9): 6, ("M", 10): 3}
+    assert reader.unknown == {("M", 9): 6, ("M", 10): 3}, "without those of the bad record"
+    assert reader.unknown_fields == 3, "of the last batch"
     assert len(caplog.records) == 1
     assert "M: values that the schema has no field for are left out: M field 9: 2, M field 10: 1" in caplog.text
 

@@ -45,7 +45,6 @@ class Glue:
             "endpoint": self.moto.endpoint,
             "region": REGION,
             "dataFormat": kind,
-            "schemaName": f"{topic}-{kind}",
             "compatibility": "NONE",
             "schemaAutoRegistrationEnabled": True,
             "compression": "ZLIB" if compressed else "NONE",
@@ -161,7 +160,11 @@ def test_avro_of_aws_serializers_compressed_or_not(world: World, glue: Glue, reg
     report = world.verify(driver)
     assert report.ok, report.counts.findings
     url = f"AWS Glue at {glue.moto.endpoint}"
-    assert [text for what, ok, text in findings(driver) if what == "registry" and ok] == [f"{url} answers"]
+    found_by_check = findings(driver)
+    assert [text for what, ok, text in found_by_check if what == "registry" and ok] == [f"{url} answers"]
+    (columns,) = [text for what, ok, text in found_by_check if what == "schema" and ok]
+    assert columns.startswith(f"schema {world.topic} in default-registry, version 2, id ")
+    assert columns.endswith(": id int64, country string, paid bool")
     assert KEYS[1] not in json.dumps(world.state())
 
 

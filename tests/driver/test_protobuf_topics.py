@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tests.decode.proto_samples import message_class, schema_of
 from tests.driver.test_avro_topics import findings
@@ -127,6 +128,11 @@ def test_an_inline_protobuf_schema_needs_no_registry(world: World) -> None:
     report = world.verify(driver)
     assert report.ok, report
     assert report.counts.records == 10
+    narrow = message_class(schema_of(value["schema"]))
+    left_out = sum(len(UnknownFieldSet(narrow.FromString(order(n)))) for n in range(10))
+    labels = {"topic": world.topic, "partition": "0"}
+    found = driver.reporter.metrics.registry.get_sample_value("s3sink_unknown_fields_total", labels)
+    assert found == left_out > 10, "as Google's own library counts them"
 
 
 def test_check_shows_the_first_message_as_columns(world: World, registry: SchemaRegistry, protobuf: Any) -> None:

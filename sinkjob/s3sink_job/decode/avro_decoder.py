@@ -27,6 +27,8 @@ KEPT_TEXT = 4 * 2**20
 
 
 class AvroDecoder:
+    unknown_fields = 0
+
     def __init__(self, schema: WriterSchema) -> None:
         """Raises `InvalidSchema`."""
         self._schema = parse_schema(schema)

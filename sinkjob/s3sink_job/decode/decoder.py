@@ -81,6 +81,12 @@ class DecodedBatch:
         """For each value the number of the schema that it was written with. Only for typed values."""
         return self._decoder.typed_value.schema_numbers(self.batch)
 
+    @property
+    def unknown_fields(self) -> int:
+        """Values left out of what is decoded so far, because their schema has no field for them."""
+        typed = (part for part in (self._decoder.key, self._decoder.value) if isinstance(part, TypedInput))
+        return sum(part.unknown_fields(self.batch) for part in typed)
+
     def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:
         """Single fields as text, from columns that are decoded already where these hold them exactly."""
         rows = self._rows if part == "value" else None

@@ -6,7 +6,7 @@ Which error means what is the same as for other registries: see docs/schemas.md,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,8 @@ from s3sink_job.decode.writer_schemas import RegisteredSchema, SchemaId, WriterS
 
 UNKNOWN = "EntityNotFoundException"
 NOBODY = SchemaId("Glue schema version", "00000000-0000-0000-0000-000000000000")
+REGISTRY = "default-registry"
+"""Where AWS' serializers register schemas, unless they have another setting."""
 _DENIED = (
     *("AccessDenied", "UnrecognizedClient", "InvalidSignature", "SignatureDoesNotMatch", "InvalidClientTokenId"),
     *("ExpiredToken", "MissingAuthenticationToken", "IncompleteSignature", "NotAuthorized", "OptInRequired"),
@@ -60,31 +62,42 @@ class GlueClient:
         """None if Glue does not have it."""
         if schema.kind != "Glue schema version":
             return None
-        answer = self._retry.run(lambda: self._answer(schema))
-        if answer is None:
-            return None
-        try:
-            return WriterSchema(str(answer["DataFormat"]), str(answer["SchemaDefinition"]))
-        except KeyError as missing:
-            message = f"{self.url}: the answer for {schema} has no {missing}: {_HINT}"
-            raise FinalError(message, reason="RegistryInvalid") from None
+        found = self._found(str(schema), SchemaVersionId=schema.value)
+        return None if found is None else found.schema
 
-    def subject(self, topic: str, part: str) -> str:
-        """Schemas are in registries of any name, so there is no usual one."""
-        return ""
+    def usual_name(self, topic: str, part: str) -> str:
+        """AWS' serializers name schemas after the topic, those of keys as well. It is taken for that of values."""
+        return f"schema {topic} in {REGISTRY}" if topic and part == "value" else ""
 
     def latest(self, topic: str, part: str) -> RegisteredSchema | None:
-        """Only tests whether Glue answers."""
-        self.schema(NOBODY)
-        return None
+        """Tests whether Glue answers, in any case."""
+        name = self.usual_name(topic, part)
+        if not name:
+            self.schema(NOBODY)
+            return None
+        by_name = {"SchemaName": topic, "RegistryName": REGISTRY}
+        return self._found(name, SchemaId=by_name, SchemaVersionNumber={"LatestVersion": True})
 
     def newest(self, topic: str, part: str, most: int) -> Iterator[RegisteredSchema]:
         return iter(())
 
-    def _answer(self, schema: SchemaId) -> Any:
-        what = f"schema registry: {self.url}: GetSchemaVersion {schema.value}"
+    def _found(self, what: str, **request: Any) -> RegisteredSchema | None:
+        answer = self._retry.run(lambda: self._answer(what, request))
+        if answer is None:
+            return None
         try:
-            return self._client.get_schema_version(SchemaVersionId=schema.value)
+            schema = WriterSchema(str(answer["DataFormat"]), str(answer["SchemaDefinition"]))
+        except KeyError as missing:
+            message = f"{self.url}: the answer for {what} has no {missing}: {_HINT}"
+            raise FinalError(message, reason="RegistryInvalid") from None
+        number = str(answer.get("SchemaVersionId", ""))
+        name = f"{what}, version {answer.get('VersionNumber')}, id {number}"
+        return RegisteredSchema(name, (SchemaId("Glue schema version", number),), schema)
+
+    def _answer(self, of: str, request: Mapping[str, Any]) -> Any:
+        what = f"schema registry: {self.url}: GetSchemaVersion of {of}"
+        try:
+            return self._client.get_schema_version(**request)
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") == UNKNOWN:
                 return None

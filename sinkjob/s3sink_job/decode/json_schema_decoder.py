@@ -27,6 +27,9 @@ LONGEST = 2**31 - 1
 
 
 class JsonSchemaDecoder:
+    unknown_fields = 0
+    """They are in the column `_more`, or the record is bad."""
+
     def __init__(self, schema: WriterSchema, options: JsonSchemaOptions = NO_OPTIONS) -> None:
         """Raises `InvalidSchema`."""
         try:

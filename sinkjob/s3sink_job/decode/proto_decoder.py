@@ -38,6 +38,7 @@ class ProtobufDecoder:
         self.sources = sources_of(self._message.root)
         self.unknown: Unknown = Counter()
         """Of all records so far."""
+        self.unknown_fields = 0
         self._logged = 0
 
     def decode(self, column: Column, skip: int = 0, records: Records | None = None) -> tuple[Column, Faults]:
@@ -50,8 +51,10 @@ class ProtobufDecoder:
             found: list[Any] = []
             rows = np.flatnonzero(alone)
             for row in rows.tolist():
+                own: Unknown = Counter()
                 try:
-                    found.append(read_row(self._message, column[row].as_py()[skip:], unknown))
+                    found.append(read_row(self._message, column[row].as_py()[skip:], own))
+                    unknown += own
                 except NotProtobuf as error:
                     found.append(None)
                     faults[row] = error.fault
@@ -63,6 +66,7 @@ class ProtobufDecoder:
         """Logs each field once, and all of them again when there are ten times as many."""
         new = not unknown.keys() <= self.unknown.keys()
         self.unknown += unknown
+        self.unknown_fields = unknown.total()
         if new or (unknown and self.unknown.total() >= 10 * self._logged):
             self._logged = self.unknown.total()
             fields = ", ".join(f"{name} field {number}: {times}" for (name, number), times in self.unknown.items())

@@ -21,8 +21,8 @@ class SchemaClient(Protocol):
         """None if the registry does not have it."""
         ...
 
-    def subject(self, topic: str, part: str) -> str:
-        """The usual name of the schemas of keys or values of a topic; empty if there is none."""
+    def usual_name(self, topic: str, part: str) -> str:
+        """Of the schemas of keys or values of a topic, with what it is a name of; empty if there is none."""
         ...
 
     def latest(self, topic: str, part: str) -> RegisteredSchema | None:

@@ -56,17 +56,16 @@ class RegistryClient:
         except BrokenReferences as error:
             raise self._invalid(str(error)) from None
 
-    def subject(self, topic: str, part: str) -> str:
-        """The usual one for keys or values of a topic."""
-        return f"{topic}-{part}"
+    def usual_name(self, topic: str, part: str) -> str:
+        return f"subject {_subject(topic, part)}"
 
     def latest(self, topic: str, part: str) -> RegisteredSchema | None:
         """The newest version of the usual subject, and None if there is no such subject."""
-        return self._version(self.subject(topic, part), "latest")
+        return self._version(_subject(topic, part), "latest")
 
     def newest(self, topic: str, part: str, most: int) -> Iterator[RegisteredSchema]:
         """The newest versions of the usual subject, newest first. Each is requested when it is taken."""
-        subject = self.subject(topic, part)
+        subject = _subject(topic, part)
         versions = self._answer(f"{self.url}/subjects/{quote(subject, safe='')}/versions")
         if versions is None:
             return
@@ -140,6 +139,11 @@ class RegistryClient:
 
     def _invalid(self, message: str) -> FinalError:
         return FinalError(f"schema registry {self.url}: {message}", reason="RegistryInvalid")
+
+
+def _subject(topic: str, part: str) -> str:
+    """The usual one for keys or values of a topic."""
+    return f"{topic}-{part}"
 
 
 def _path_of(subject: str, version: str | int) -> str:

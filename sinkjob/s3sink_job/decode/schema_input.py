@@ -76,6 +76,7 @@ class DecodedPart:
     """In the order in which they come first."""
     groups: list[SchemaGroup] = field(default_factory=list)
     faults: dict[int, Fault] = field(default_factory=dict)
+    unknown_fields: int = 0
 
     def texts(self, parts: list[tuple[Ints, Column]]) -> Column:
         """One column of the texts of all groups; null in rows of no group."""
@@ -132,6 +133,9 @@ class SchemaInput(TypedInput):
             by_code[schema.code] = self._number(schema.source, _record_of(schema.decoder.type))
         numbers[payloads.rows] = by_code[payloads.codes] if len(by_code) else NO_SCHEMA
         return pa.array(numbers)
+
+    def unknown_fields(self, batch: pa.RecordBatch) -> int:
+        return self._last[1].unknown_fields if self._last is not None and self._last[0] is batch else 0
 
     def fields(
         self, batch: pa.RecordBatch, paths: Mapping[Path, bool], *, unique_names: bool
@@ -206,6 +210,7 @@ class SchemaInput(TypedInput):
             records = Records(column)
         if family is None:
             found, faults = schemas[0].decoder.decode(column, payloads.skip, records)
+            decoded.unknown_fields += schemas[0].decoder.unknown_fields
         else:
             versions = np.zeros(int(codes.max()) + 1, np.int64)
             for schema in schemas:

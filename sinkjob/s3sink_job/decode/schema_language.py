@@ -26,6 +26,8 @@ class SchemaDecoder(Protocol):
     """Of the values. The fields of a struct are the columns; any other type is one column."""
     sources: Sources
     """What the schema says about the type, by the path within it."""
+    unknown_fields: int
+    """Values of the last `decode` that were left out, because the schema has no field for them."""
 
     def decode(self, column: Column, skip: int = 0, records: Records | None = None) -> tuple[Column, Faults]:
         """The values of a column of `binary` without nulls, each without its first `skip` bytes.

@@ -46,6 +46,10 @@ class TypedInput(ABC):
     def schema_numbers(self, batch: pa.RecordBatch) -> Column:
         """For each row the number of the schema that its value was written with, or `NO_SCHEMA`."""
 
+    def unknown_fields(self, batch: pa.RecordBatch) -> int:
+        """Values that were left out when the batch was decoded, because their schema has no field for them."""
+        return 0
+
     def source_schema(self, number: int) -> SourceSchema:
         return self._sources[number]
 

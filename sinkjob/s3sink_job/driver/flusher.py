@@ -68,6 +68,8 @@ class Flusher:
         manifest = committer.manifest(state, encodings, number=number, results=moved, logs=read, letter_topic=letters)
         committer.commit(state, manifest)
         _log_bad_records(moved)
+        for result in moved:
+            self._reporter.left_out(result.slice.at, result.unknown_fields)
         self.publish(committer, manifest)
         return not any(r.failure for r in results)
 

@@ -47,15 +47,15 @@ def _check(
         if client.url not in answered:
             answered.add(client.url)
             yield "registry", True, f"{client.url} answers"
-        if topic and client.subject(topic, part.part):
+        if topic and client.usual_name(topic, part.part):
             yield found
 
 
 def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> tuple[str, bool, str]:
     latest = client.latest(topic, part.part)
     if latest is None:
-        elsewhere = "records are read by the id they carry, whatever the subject of their schema"
-        return CHECK, True, f"the registry has no subject {client.subject(topic, part.part)}; {elsewhere}"
+        elsewhere = "records are read by the id they carry, whatever the name of their schema"
+        return CHECK, True, f"the registry has no {client.usual_name(topic, part.part)}; {elsewhere}"
     return _columns(latest.name, latest.schema, part)
 
 

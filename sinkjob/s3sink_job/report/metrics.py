@@ -28,6 +28,9 @@ class Metrics:
         self.errors = counter("s3sink_errors", "Failures, by reason", ("reason",))
         self.skipped = counter("s3sink_skipped_records", "Bad records skipped by errors.records: Skip", PARTITION)
         self.letters = counter("s3sink_dead_lettered_records", "Bad records that became dead letters", PARTITION)
+        self.unknown_fields = counter(
+            "s3sink_unknown_fields", "Values left out because the Protobuf schema has no field for them", PARTITION
+        )
         self.gaps = counter("s3sink_gap_offsets", "Offsets lost in Kafka before they were written", PARTITION)
         self.lag = gauge("s3sink_lag_records", "Readable offsets that are not committed yet", PARTITION)
         self.lag_end = gauge(

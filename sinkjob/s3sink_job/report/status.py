@@ -186,6 +186,10 @@ class Reporter:
         for gap in gaps:
             self.metrics.gaps.labels(gap.topic, str(gap.partition)).inc(gap.end - gap.start)
 
+    def left_out(self, at: TopicPartition, unknown_fields: int) -> None:
+        topic, partition = at
+        self.metrics.unknown_fields.labels(topic, str(partition)).inc(unknown_fields)
+
     def flushing(self) -> None:
         """A first flush may take long: the driver is not starting any more."""
         with self._lock:

@@ -6,7 +6,7 @@ The rooms are passed in this order. Each may refuse records; these are collected
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -30,6 +30,8 @@ class PreparedBatch:
     bad: BadRecords
     schemas: Column | None = None
     """The numbers of the schemas that the rows were written with, where they are needed."""
+    unknown_fields: int = 0
+    """Values of all its records that their schemas have no field for."""
 
     def refuse_groups(self, why: Callable[[tuple[str, ...]], str]) -> None:
         """Makes the records of groups for which `why` gives a text bad records: the store refuses their key."""
@@ -39,7 +41,8 @@ class PreparedBatch:
     def filter(self, keep: Column) -> PreparedBatch:
         groups = None if self.groups is None else Groups(self.groups.keys, self.groups.codes.filter(keep))
         schemas = None if self.schemas is None else self.schemas.filter(keep)
-        return PreparedBatch(self.rows.filter(keep), self.offsets.filter(keep), groups, self.bad, schemas)
+        rows, offsets = self.rows.filter(keep), self.offsets.filter(keep)
+        return replace(self, rows=rows, offsets=offsets, groups=groups, schemas=schemas)
 
 
 @dataclass(frozen=True)
@@ -63,4 +66,5 @@ class RecordPipeline:
         built.bad.add(Stage.FORMAT, encoding.format.unwritable(built.rows, encoding.output))
         groups = groups_of(batch, encoding.grouping, folders)
         schemas = built.decoded.schema_numbers() if encoding.notes_schemas else None
-        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas)
+        unknown = built.decoded.unknown_fields
+        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas, unknown)

@@ -74,6 +74,8 @@ class SliceResult:
     """Groups whose key the store refuses, each with the reason."""
     found_schemas: SchemasByRegistry = field(default_factory=dict)
     """Of typed records: those that the task had to ask a registry for."""
+    unknown_fields: int = 0
+    """Values that were left out, because the schema of their record has no field for them."""
 
     @property
     def bad(self) -> int:
@@ -111,6 +113,7 @@ def result_from_json(text: str) -> SliceResult:
         request_limit=doc["request_limit"],
         refused_keys=tuple((tuple(group), why) for group, why in doc["refused_keys"]),
         found_schemas={name: _schemas(found) for name, found in doc["found_schemas"].items()},
+        unknown_fields=doc["unknown_fields"],
     )
 
 

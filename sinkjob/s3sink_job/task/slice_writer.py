@@ -43,7 +43,7 @@ class SliceWriter:
         self._bad = BadRecordHandler(self._settings.bad_records, work.slice, missing, work.committed)
         self._keys = RefusedKeys(work)
         self._failure: Failure | None = None
-        self._read_bytes = 0
+        self._read_bytes = self._unknown_fields = 0
         self._early_end: int | None = None
         """Where the slice ends because the next batch would make too many objects."""
         self._limit = RequestLimit(self._settings.request_limit)
@@ -114,6 +114,7 @@ class SliceWriter:
             shown=tuple(self._bad.shown),
             read_bytes=self._read_bytes,
             schema=self._builder.schema,
+            unknown_fields=self._unknown_fields,
         )
 
     @property
@@ -165,6 +166,7 @@ class SliceWriter:
         if self._too_many_objects(prepared.groups):
             self._early_end = first
             return
+        self._unknown_fields += prepared.unknown_fields
         if self._work.committed is not None:
             self._work.committed.refuse(prepared.offsets, prepared.bad)
         if prepared.bad:
