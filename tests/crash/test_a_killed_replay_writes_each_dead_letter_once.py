@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.crash.conftest import MakeSink
-from tests.crash.harness import BATCH, COMPLETE, CREATE, MANIFEST, PART, PARTITIONS, SWAP, Sink
+from tests.crash.harness import BATCH, COMPLETE, MANIFEST, PART, PARTITIONS, SWAP, Sink
 from tools.parts.proxy import Call, Predicate, Refuse
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -40,7 +40,7 @@ def test_a_replay_killed_at_any_step_goes_on_and_writes_nothing_twice(make_sink:
     state = sink.state()
     sink.change(format={"columns": {"meta": "None"}})
 
-    for step in (CREATE, PART, MANIFEST):
+    for step in (PART, MANIFEST):
         kill_replay_at(sink, step)
     # The first swap takes over, the second one commits.
     kill_replay_at(sink, SWAP, skip=1)
