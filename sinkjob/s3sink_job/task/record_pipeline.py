@@ -66,4 +66,5 @@ class RecordPipeline:
         built.bad.add(Stage.FORMAT, encoding.format.unwritable(built.rows, encoding.output))
         groups = groups_of(batch, encoding.grouping, folders)
         schemas = built.decoded.schema_numbers() if encoding.notes_schemas else None
-        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas, built.decoded.unknown_fields)
+        unknown = built.decoded.unknown_fields
+        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas, unknown)

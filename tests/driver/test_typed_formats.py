@@ -1,0 +1,160 @@
+"""Protobuf and JSON Schema in every output format: one sink with a route for each, one flush.
+
+Readers that are not ours find every value. `plan` and `gc` are correct for such a sink.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import fastavro
+import pytest
+
+from tests.commit.test_store_faults import committed_but_unpublished
+from tests.decode.proto_samples import message_class, schema_of
+from tests.driver.test_flush_rules import planned
+from tests.harness import World
+from tests.proof.test_gc import begin, left_behind, uploads
+from tools.parts.registry import SchemaRegistry
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+COUNT = 6
+SECONDS = 1_700_000_000
+PROTO = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Order { int64 id = 1; string name = 2; google.protobuf.Timestamp at = 3; bool paid = 4; uint64 total = 5; }
+"""
+JSON_SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer"},
+        "name": {"type": "string"},
+        "at": {"type": "string", "format": "date-time"},
+        "paid": {"type": "boolean"},
+        "total": {"type": "integer"},
+    },
+    "additionalProperties": False,
+}
+SCHEMAS = {"Protobuf": ("PROTOBUF", PROTO), "JsonSchema": ("JSON", json.dumps(JSON_SCHEMA))}
+LARGEST = {"Protobuf": 2**64 - 1, "JsonSchema": 2**63 - 1}
+ENDINGS = {
+    "Parquet": "parquet",
+    "Avro": "avro",
+    "Orc": "orc",
+    "Json": "jsonl",
+    "Csv": "csv",
+    "Text": "txt",
+    "Bytes": "bin",
+}
+LAYOUT = {"partitionBy": [{"type": "Topic"}, {"type": "Field", "path": ["name"]}]}
+
+
+def order(input: str, number: int) -> dict[str, Any]:
+    """As every reader has to find it; the time as seconds since 1970."""
+    name, total = f"n{number % 2}", LARGEST[input] - number
+    return {"id": number, "name": name, "at": SECONDS + number, "paid": number % 3 == 0, "total": total}
+
+
+def protobuf(number: int) -> bytes:
+    row = order("Protobuf", number)
+    made: Any = message_class(schema_of(PROTO))(**{name: row[name] for name in row if name != "at"})
+    made.at.seconds = row["at"]
+    return b"\x00" + bytes(made.SerializeToString())
+
+
+def json_schema(number: int) -> bytes:
+    row = order("JsonSchema", number)
+    return json.dumps({**row, "at": datetime.fromtimestamp(row["at"], UTC).isoformat()}).encode()
+
+
+WRITERS: dict[str, Callable[[int], bytes]] = {"Protobuf": protobuf, "JsonSchema": json_schema}
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of any reader in the form of `order`."""
+    paid = row["paid"] in (True, "true")
+    return {**row, "id": int(row["id"]), "at": seconds(row["at"]), "paid": paid, "total": int(row["total"])}
+
+
+def seconds(at: Any) -> int:
+    match at:
+        case int():  # nanoseconds, which Python's datetime does not have
+            return at // 10**9
+        case str():
+            return seconds(datetime.fromisoformat(at))
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp())
+
+
+def read(world: World, format: str, key: str) -> list[dict[str, Any]]:
+    """By a reader that is not ours. For Avro it is fastavro, which the sink uses as well."""
+    body = world.content(key)
+    path = world.folder / "read" / f"object.{ENDINGS[format]}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    match format:
+        case "Parquet":
+            found = duckdb.sql(f'SELECT * REPLACE (epoch_ns("at") AS "at") FROM \'{path}\'')
+            return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        case "Avro":
+            return [dict(row) for row in fastavro.reader(io.BytesIO(body)) if isinstance(row, dict)]
+        case "Orc":
+            frame = world.spark.read.orc(str(path)).selectExpr("id", "name", "string(at) AS at", "paid", "total")
+            return [row.asDict() for row in frame.collect()]
+        case "Csv":
+            return list(csv.DictReader(io.StringIO(body.decode())))
+    return [json.loads(line) for line in body.decode().splitlines()]
+
+
+def test_protobuf_and_json_schema_in_every_output_format_are_read_by_others(
+    world: World, registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    routes, raw = [], {}
+    for input, (kind, text) in SCHEMAS.items():
+        schema = registry.register(f"{world.topic}-{input}", text, kind=kind)
+        raw[input] = [b"\x00" + schema.to_bytes(4, "big") + WRITERS[input](n) for n in range(COUNT)]
+        value = {"format": input, "schemaRegistry": {"url": registry.url}}
+        for format in ENDINGS:
+            topic = f"{world.topic}-{input}-{format}"
+            world.kafka.create_topic(topic, 1)
+            world.produce(raw[input], topic=topic)
+            routes.append({"topics": [topic], "source": {"value": value}, "format": {"type": format}})
+    topics = [route["topics"][0] for route in routes]
+    # With folders by a field, a flush has no more partitions than cores, or 8.
+    spec = {"source": {"topics": topics}, "routes": routes, "layout": LAYOUT, "spark": {"driver": {"cores": 14}}}
+
+    plan = planned(world, world.driver(**spec))
+    assert {part["topic"]: part["offsets"] for part in plan["partitions"]} == dict.fromkeys(topics, COUNT)
+
+    driver = committed_but_unpublished(world, monkeypatch, **spec)
+    assert len(uploads(world, world.bucket)) >= 2 * len(topics) - 4
+    assert left_behind(driver) == set(), "the next driver completes these uploads"
+    key = world.client().list_multipart_uploads(Bucket=world.bucket)["Uploads"][0]["Key"]
+    orphan = begin(world, world.bucket, key)
+    begin(world, world.bucket, key.replace("/n", "/deeper/n"))
+    assert left_behind(driver) == {orphan}
+
+    driver = world.drain(**spec)
+
+    assert world.state()["flush"] == 1
+    for input, values in raw.items():
+        wanted = [order(input, n) for n in range(COUNT)]
+        for format in ENDINGS:
+            keys = world.objects(f"raw/{world.topic}-{input}-{format}/")
+            assert {key.split("/")[2] for key in keys} == {"n0", "n1"}
+            if format == "Bytes":
+                assert sorted(world.content(key) for key in keys) == sorted(values)
+                continue
+            rows = [plain(row) for key in keys for row in read(world, format, key)]
+            assert sorted(rows, key=lambda row: row["id"]) == wanted, (input, format)
+    report = world.verify(driver)
+    assert report.ok, report.counts.findings
+    assert report.counts.records == len(topics) * COUNT
