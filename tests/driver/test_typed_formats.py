@@ -95,7 +95,7 @@ def seconds(at: Any) -> int:
 
 
 def read(world: World, format: str, key: str) -> list[dict[str, Any]]:
-    """By a reader that is not ours, and not the library that wrote the object."""
+    """By a reader that is not ours. For Avro it is fastavro, which the sink uses as well."""
     body = world.content(key)
     path = world.folder / "read" / f"object.{ENDINGS[format]}"
     path.parent.mkdir(exist_ok=True)
