@@ -152,6 +152,7 @@ def test_a_replay_that_was_broken_off_goes_on(world: World, monkeypatch: pytest.
     assert sorted(lines_by_offset(world)) == ([0, 1, 2] if step == "after it is published" else [1])
     report = replayed(world, spec=spec)
     assert report.replayed == (2 if step == "before the commit" else 0)
+    assert report.finished == (2 if step == "before it is published" else 0)
     assert sorted(lines_by_offset(world)) == [0, 1, 2]
     proved(world, driver, records=3, replays=2)
 

@@ -12,7 +12,10 @@ STAYING_SHOWN = 20
 
 
 def replay_text(report: ReplayReport) -> str:
-    lines = [f"{_name(one.place, one.offset)}: would be written to {one.url}" for one in report.writable]
+    lines = []
+    if report.finished:
+        lines.append(f"a replay that was broken off had committed {report.finished:,} more: they are published now")
+    lines += [f"{_name(one.place, one.offset)}: would be written to {one.url}" for one in report.writable]
     staying = report.staying if report.dry_run else report.staying[:STAYING_SHOWN]
     stays = "would stay a dead letter" if report.dry_run else "stays a dead letter"
     lines += [f"{_name(one.place, one.offset)}: {stays}: {one.fault.reason}: {one.fault.message}" for one in staying]

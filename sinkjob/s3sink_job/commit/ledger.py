@@ -52,10 +52,10 @@ class Ledger:
     def schema_key(self, name: str) -> str:
         return f"{self._schemas}/schemas/{name}.json"
 
-    def replays(self) -> Ledger:
+    def replays(self, *, conditional: bool | None = None) -> Ledger:
         """Of the replays of this sink's dead letters: a state and an epoch of its own, so no driver is fenced."""
-        folder = f"{self.folder}/{REPLAYS}"
-        return Ledger(self.bucket, folder, self.owner, conditional=self.conditional, schemas=self.folder)
+        wanted = self.conditional if conditional is None else conditional
+        return Ledger(self.bucket, f"{self.folder}/{REPLAYS}", self.owner, conditional=wanted, schemas=self.folder)
 
     def load(self) -> SinkState | None:
         """The stored state; None if this sink never stored one. Raises if it was lost."""

@@ -42,6 +42,7 @@ def verify(
     state = _published_state(ledger)
     if state is None:
         raise ledger.never_ran()
+    _published_state(ledger.replays())  # the same for a replay that is running
     history = history_with_replays(ledger, state)
     report = VerifyReport(
         sink=sink.id,

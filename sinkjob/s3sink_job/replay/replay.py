@@ -17,6 +17,7 @@ from s3sink_job.base.errors import FinalError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.commit.ownership import check_owner
 from s3sink_job.commit.schemas import Schemas
 from s3sink_job.driver.preview import DryRunCommitter
 from s3sink_job.driver.takeover import adopt_from, check_store
@@ -45,7 +46,7 @@ class Replay:
     secrets: Secrets
     bucket: Bucket
     ledger: Ledger
-    """Of the sink. It is read, never changed."""
+    """Of the sink. A replay only reads it, and adds schemas, which are named by their content."""
     kafka: Callable[[], KafkaAccess]
     """Used for dead letters in topics, and for routes with a pattern."""
     selection: Selection = EVERY_LETTER
@@ -62,22 +63,22 @@ class Replay:
         return self._run(state, writer, writer.preview)
 
     def run(self) -> ReplayReport:
-        state = self._sink_state()
-        routing = Routing(self.sink.spec)
-        probed = check_store(self.sink, routing, self.bucket, Reporter())
-        self.ledger.conditional = self.ledger.state_object.conditional = probed.fault is None
-        replays = self.ledger.replays()
+        state, report = self._sink_state(), ReplayReport(self.sink.id, dry_run=False)
+        probed = check_store(self.sink, Routing(self.sink.spec), self.bucket, Reporter())
+        replays = self.ledger.replays(conditional=probed.fault is None)
         committer = Committer(replays, replays.take_over(adopt_from(self.sink.metadata)), self.clock)
         if committer.state.publishing is not None:
-            committer.publish(replays.manifest(committer.state.publishing))
-        writer = self._writer(committer, state, ReplayReport(self.sink.id, dry_run=False))
+            manifest = replays.manifest(committer.state.publishing)
+            report.finished = manifest.rows - sum(entry.rows for entry in committer.publish(manifest))
+        writer = self._writer(committer, state, report)
         writer.tasks.longest_segment = probed.longest_segment
         return self._run(state, writer, writer.write)
 
     def _sink_state(self) -> SinkState:
-        state = self.ledger.load_checked(adopt_from(self.sink.metadata))
+        state = self.ledger.load()
         if state is None:
             raise self.ledger.never_ran()
+        check_owner(self.ledger.state_object.url, state.owner, self.ledger.owner, adopt_from(self.sink.metadata))
         return state
 
     def _writer(self, committer: Committer, state: SinkState, report: ReplayReport) -> LetterWriter:

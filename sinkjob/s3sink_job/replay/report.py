@@ -33,6 +33,8 @@ class ReplayReport:
     dry_run: bool
     outstanding: int = 0
     """Dead letters that were not replayed before."""
+    finished: int = 0
+    """Dead letters that an earlier replay committed, and that are published only now."""
     replayed: int = 0
     objects: list[str] = field(default_factory=list)
     writable: list[WritableLetter] = field(default_factory=list)
@@ -58,6 +60,7 @@ class ReplayReport:
             "sink": self.sink,
             "dryRun": self.dry_run,
             "outstanding": self.outstanding,
+            "finished": self.finished,
             "replayed": self.replayed,
             "objects": self.objects,
             "wouldReplay": [{**_place(one.place, one.offset), "object": one.url} for one in self.writable],
