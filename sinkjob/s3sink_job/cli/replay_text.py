@@ -27,6 +27,8 @@ def replay_text(report: ReplayReport) -> str:
     lines += [f"not in the bucket: {url}" for url in report.missing]
     if report.others:
         lines.append(f"{report.others:,} records of others were passed over")
+    if report.gone:
+        lines.append(f"{report.gone:,} are gone: their objects were deleted, or the topic does not have them any more")
     if report.without_headers:
         lines.append(f"{report.without_headers:,} were sent to a topic with headers: false, and cannot be replayed")
     if report.lost:

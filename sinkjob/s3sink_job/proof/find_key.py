@@ -13,11 +13,11 @@ from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.find_offset import FoundRecord
-from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, WrittenObject
+from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration, WrittenObject, read_history
 from s3sink_job.proof.kafka_comparison import comparable_partitions
 from s3sink_job.proof.kafka_records import KafkaRecords
 from s3sink_job.proof.object_contents import read_rows
-from s3sink_job.proof.replays import history_with_replays
+from s3sink_job.proof.replays import replay_history, with_replays
 from s3sink_job.proof.stored_fields import holds_key, rows_with_key
 from s3sink_job.stores.bucket import Bucket
 
@@ -46,7 +46,7 @@ class KeyFinder:
     def find(self, ledger: Ledger) -> FoundKey:
         if self.topic not in self.state.topics:
             raise FinalError(f"the sink has not read a topic {self.topic}", reason="NotRead")
-        history = self._own(history_with_replays(ledger, self.state))
+        history = self._own(with_replays(read_history(ledger.history(self.state)), replay_history(ledger)))
         holding = [written for written in history.objects if holds_key(written.encoding)]
         others = {written.entry.key for written in history.objects if not holds_key(written.encoding)}
         records, covered, why = list(self._in_objects(holding)), set[str](), ""

@@ -58,7 +58,8 @@ def _is_pending(state: SinkState, history: FlushHistory, record: str) -> bool:
         return False
     topic, generation, partition, offset = record_parts(record)
     place = PartitionGeneration(topic, generation, partition)
-    if offset in history.of(place).ever_letters:
+    replayed = {number for written in history.of(place).replayed for number in written.entry.offsets}
+    if offset in history.of(place).ever_letters - replayed:
         return True  # by a replay that was broken off: the next one writes the same object
     if committed := committed_ranges(state).get(place):
         return offset >= committed.end

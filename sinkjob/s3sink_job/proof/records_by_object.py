@@ -165,13 +165,18 @@ class RecordsByObject(ABC):
 
     def _assign_replayed(self, batch: pa.RecordBatch) -> None:
         """A replayed dead letter stays where it was, and is in an object of data as well."""
-        if not len(self._replayed_offsets):
+        if not self._replayed or not batch.num_rows:
             return
+        reached = pc.max(batch.column("offset")).as_py()
         batch = batch.filter(pc.is_in(batch.column("offset"), value_set=self._replayed_offsets))
-        for group in self._replayed if batch.num_rows else ():
-            offsets = pa.array(group.objects[0].entry.offsets, pa.int64())
-            own = batch.filter(pc.is_in(batch.column("offset"), value_set=offsets))
-            group.records += [own] if own.num_rows else []
+        for group in list(self._replayed):
+            entry = group.objects[0].entry
+            if batch.num_rows:
+                own = batch.filter(pc.is_in(batch.column("offset"), value_set=pa.array(entry.offsets, pa.int64())))
+                group.records += [own] if own.num_rows else []
+            if reached >= entry.last:
+                self._replayed.remove(group)
+                self._complete_first(group)
 
     def _without_letters(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Assigns dead letters to their objects. Returns the other records."""

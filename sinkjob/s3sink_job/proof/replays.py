@@ -11,9 +11,8 @@ from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.flush_history import FlushHistory, PartitionHistory, read_history
 
 
-def history_with_replays(ledger: Ledger, state: SinkState) -> FlushHistory:
-    """Everything that the sink and its replays ever committed."""
-    history, replays = read_history(ledger.history(state)), replay_history(ledger)
+def with_replays(history: FlushHistory, replays: FlushHistory) -> FlushHistory:
+    """Everything that the sink and its replays ever committed. Replays are read first: they follow the sink."""
     partitions = dict(history.partitions)
     for place, known in replays.partitions.items():
         partitions[place] = replace(partitions.get(place, PartitionHistory()), replayed=known.replayed)

@@ -18,9 +18,10 @@ from s3sink_job.flush.ending_offsets import left_to_end
 from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.proof.committed_ranges import check_ranges
+from s3sink_job.proof.flush_history import read_history
 from s3sink_job.proof.kafka_comparison import comparable_partitions, compare_with_kafka
 from s3sink_job.proof.listed_objects import check_listed_objects
-from s3sink_job.proof.replays import history_with_replays
+from s3sink_job.proof.replays import replay_history, with_replays
 from s3sink_job.proof.row_counts import count_rows
 from s3sink_job.proof.sent_letters import check_sent_letters
 from s3sink_job.proof.verify_report import VerifyReport
@@ -39,11 +40,13 @@ def verify(
     admin: Admin,
     connection: Mapping[str, str],
 ) -> VerifyReport:
+    # First: what is replayed was committed by the sink before.
+    _published_state(ledger.replays())
+    replays = replay_history(ledger)
     state = _published_state(ledger)
     if state is None:
         raise ledger.never_ran()
-    _published_state(ledger.replays())  # the same for a replay that is running
-    history = history_with_replays(ledger, state)
+    history = with_replays(read_history(ledger.history(state)), replays)
     report = VerifyReport(
         sink=sink.id,
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,9 @@ from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.schema_ids import SCHEMA_IDS, id_in_headers
 from s3sink_job.proof.flush_history import PartitionGeneration
 from s3sink_job.shape.dead_letters import HEADERS
+
+MOST_BYTES = 32 * 2**20
+"""Keys and values that are decoded at once; a larger record is decoded alone."""
 
 
 class StoredLetter(NamedTuple):
@@ -26,6 +29,11 @@ class StoredLetter(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
     """Those of the record, without the error."""
     reason: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of key and value."""
+        return len(self.key or b"") + len(self.value or b"")
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class LetterGroup:
     @property
     def size(self) -> int:
         """Bytes of keys and values."""
-        return sum(len(letter.key or b"") + len(letter.value or b"") for letter in self.letters)
+        return sum(letter.size for letter in self.letters)
 
     def without(self, offsets: Iterable[int]) -> LetterGroup | None:
         """None if nothing is left."""
@@ -94,8 +102,18 @@ class LetterGroup:
 
 
 def grouped(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
-    """By partition. A dead letter that is there twice counts once."""
+    """By partition, at most `MOST_BYTES` together. A dead letter that is there twice counts once."""
     found: dict[PartitionGeneration, dict[int, StoredLetter]] = {}
     for letter in letters:
         found.setdefault(letter.place, {}).setdefault(letter.offset, letter)
-    return [LetterGroup(tuple(own[offset] for offset in sorted(own))) for _, own in sorted(found.items())]
+    return [group for _, own in sorted(found.items()) for group in _by_size([own[offset] for offset in sorted(own)])]
+
+
+def _by_size(letters: list[StoredLetter]) -> Iterator[LetterGroup]:
+    start, size = 0, 0
+    for number, letter in enumerate(letters):
+        if number > start and size + letter.size > MOST_BYTES:
+            yield LetterGroup(tuple(letters[start:number]))
+            start, size = number, 0
+        size += letter.size
+    yield LetterGroup(tuple(letters[start:]))

@@ -28,7 +28,7 @@ from s3sink_job.replay.letters import EVERY_LETTER, LetterGroup, Selection, Stor
 from s3sink_job.replay.outstanding import Outstanding, outstanding
 from s3sink_job.replay.report import ReplayReport
 from s3sink_job.replay.stored_letters import letters_in, split_missing
-from s3sink_job.replay.topic_letters import LetterTopicReader
+from s3sink_job.replay.topic_letters import LetterTopicReader, Others
 from s3sink_job.replay.writer import LetterWriter
 from s3sink_job.report.status import Reporter
 from s3sink_job.stores.bucket import Bucket
@@ -91,26 +91,27 @@ class Replay:
         return LetterWriter(tasks, committer, state, Schemas(self.ledger), report, self.clock)
 
     def _run(self, state: SinkState, writer: LetterWriter, work: Callable[[list[LetterGroup]], None]) -> ReplayReport:
-        found, report = outstanding(self.ledger, state), writer.report
-        report.outstanding, report.without_headers = found.count, found.without_headers
+        found, report = outstanding(self.ledger, state, self.sink.id), writer.report
+        report.outstanding, report.without_headers = found.readable + found.without_headers, found.without_headers
         there, missing = split_missing(self.bucket, self.sink.id, found.objects)
         report.missing = [self.bucket.url(written.entry.key) for written in missing]
-        topics = [LetterTopicReader(self.kafka(), self.sink, name, found.ever_sent) for name in found.topics]
+        topics = [LetterTopicReader(self.kafka(), self.sink, name, found) for name in found.topics]
         self._refuse_others(topics, report)
         for groups in _batches(self._wanted(found, self._letters(there, topics), report)):
             work(groups)
             self.on_progress(report)
+        report.gone = found.readable - report.read
         return report
 
     def _refuse_others(self, topics: list[LetterTopicReader], report: ReplayReport) -> None:
-        others = [why for topic in topics for why in topic.others()]
-        if others and not self.ignore_others:
-            more = f", and {len(others) - 1} more" if len(others) > 1 else ""
+        others = sum((topic.others() for topic in topics), Others())
+        if others.count and not self.ignore_others:
+            more = f" ({others.count - 1:,} more records are not this sink's)" if others.count > 1 else ""
             raise FinalError(
-                f"{others[0]}{more}. Nothing was replayed. To pass over such records, use --ignore-others",
+                f"{others.first}{more}. Nothing was replayed. To pass over such records, use --ignore-others",
                 reason="ForeignLetters",
             )
-        report.others = len(others)
+        report.others = others.count
 
     def _letters(self, objects: list[WrittenObject], topics: list[LetterTopicReader]) -> Iterator[list[StoredLetter]]:
         for written in objects:
@@ -126,6 +127,7 @@ class Replay:
             own = [one for one in letters if found.has(one.place, one.offset) and (one.place, one.offset) not in seen]
             # The same dead letter can be in a topic twice: see docs/bad-records.md.
             seen.update((one.place, one.offset) for one in own)
+            report.read = len(seen)
             selected = [one for one in own if self.selection.takes(one)]
             report.filtered += len(own) - len(selected)
             yield from grouped(selected)

@@ -47,13 +47,17 @@ class ReplayReport:
     lost: int = 0
     """Dead letters whose upload somebody aborted before it was published. The next replay writes them."""
 
+    read: int = 0
+    """Dead letters that were found where they should be."""
+    gone: int = 0
+    """Dead letters that are not where they should be: somebody removed them, or retention did."""
     without_headers: int = 0
     """Dead letters that were sent with `headers: false`."""
 
     @property
     def complete(self) -> bool:
         """Whether every dead letter that was selected is, or could be, in an object."""
-        return not (self.staying or self.missing or self.lost or self.without_headers)
+        return not (self.staying or self.gone or self.lost or self.without_headers)
 
     def to_doc(self) -> dict[str, Any]:
         return {
@@ -70,6 +74,7 @@ class ReplayReport:
             ],
             "filtered": self.filtered,
             "missingObjects": self.missing,
+            "gone": self.gone,
             "others": self.others,
             "lost": self.lost,
             "withoutHeaders": self.without_headers,

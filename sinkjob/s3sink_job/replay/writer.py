@@ -38,6 +38,8 @@ class LetterWriter:
     clock: Callable[[], float]
     _columns: dict[str, KnownColumns] = field(default_factory=dict)
     """By topic, as far as this run knows them."""
+    _given_up: set[str] = field(default_factory=set)
+    """Topics whose columns of earlier replays do not fit those of the sink any more."""
 
     def preview(self, groups: list[LetterGroup]) -> None:
         """Reports what would become of them, and writes nothing."""
@@ -93,7 +95,11 @@ class LetterWriter:
         self._report_faults(letters, {**preview.faults, **refused})
         if result is None:
             return []
-        objects = tuple(_with_offsets(entry, preview, refused) for entry in result.objects)
+        try:
+            objects = tuple(_with_offsets(entry, preview, refused) for entry in result.objects)
+        except ProtocolError:
+            abort_uploads(result.objects, self.committer.ledger.bucket)
+            raise
         if result.schema is not None:
             if column := changed_column(known, result.schema):
                 abort_uploads(objects, self.committer.ledger.bucket)
@@ -139,12 +145,16 @@ class LetterWriter:
             sinks = self.sink_schemas.known(self.sink_state, {topic} & set(self.sink_state.topics)).get(topic)
             replays = self.committer.schemas.known(state, {topic} & set(state.topics)).get(topic)
             self._columns[topic] = starting_columns(sinks, replays, typed=typed)
+            if replays is not None and self._columns[topic] == (sinks or NO_COLUMNS):
+                self._given_up.add(topic)
         return self._columns.get(topic, NO_COLUMNS)
 
     def _with_topics(self, state: SinkState, groups: list[LetterGroup]) -> SinkState:
         """The state keeps the columns of each topic, and no offsets."""
         new = {letters.place.topic: TopicState(id="") for letters in groups}
-        return replace(state, topics={**new, **state.topics})
+        known = {name: replace(t, schema="") if name in self._given_up else t for name, t in state.topics.items()}
+        self._given_up.clear()
+        return replace(state, topics={**new, **known})
 
     def _report_faults(self, letters: LetterGroup, faults: Mapping[int, Fault]) -> None:
         self.report.staying += [StayingLetter(letters.place, offset, fault) for offset, fault in sorted(faults.items())]
