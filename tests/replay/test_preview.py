@@ -12,10 +12,12 @@ import pytest
 from s3sink_api.spec import parse
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns
+from s3sink_job.kafka.letter_topic import CONTEXT
 from s3sink_job.proof.flush_history import PartitionGeneration
 from s3sink_job.replay.columns import changed_column, starting_columns
 from s3sink_job.replay.letters import LetterGroup, StoredLetter, grouped
 from s3sink_job.replay.preview import Preview, Previewer
+from s3sink_job.replay.topic_letters import context_of
 from s3sink_job.task.routing import Routing
 from s3sink_job.task.slice_tasks import SliceTasks
 from tests.api.documents import minimal
@@ -99,3 +101,22 @@ def test_ids_of_schemas_come_from_the_last_header_of_their_name() -> None:
         [b"\x01new"],
         [b"g7"],
     )
+
+
+def test_dead_letters_are_decoded_some_megabytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("s3sink_job.replay.letters.MOST_BYTES", 10)
+    groups = grouped([letter(n, b"12345") for n in range(5)] + [letter(9, b"x" * 50)])
+    assert [[one.offset for one in group.letters] for group in groups] == [[0, 1], [2, 3], [4], [9]]
+
+
+@pytest.mark.parametrize("changed", [{}, {0: b"other"}, {2: b"\xff"}, {2: b"many"}, {7: b"x-y"}])
+def test_headers_that_are_not_those_of_s3sink_are_no_context(changed: dict[int, bytes]) -> None:
+    values = [b"orders", b"0", b"17", b"default/sink", b"Decode", b"NotJson", b"why", b"000000000001-ab", b"2"]
+    headers = [{"key": name, "value": value} for name, value in zip(CONTEXT, values, strict=True)]
+    for number, value in changed.items():
+        headers[number] = {"key": "else" if number == 0 else headers[number]["key"], "value": value}
+    found = context_of([{"key": "own", "value": None}, *headers])
+    if changed:
+        assert found is None
+    else:
+        assert found == ("default/sink", "000000000001-ab", PartitionGeneration("orders", 2, 0), 17, "NotJson")

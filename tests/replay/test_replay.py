@@ -212,13 +212,32 @@ def test_dead_letters_in_a_topic_are_replayed_byte_for_byte(world: World) -> Non
     assert f"{dlq}-0 offset" in str(error)
     assert "--ignore-others" in str(error)
     assert world.objects(".s3sink/default/sink/replay/flushes/") == []
+    # A sink of the same name in another cluster, or before this one, has flushes of other names.
+    letter = world.messages(dlq)[0]
+    for number in (1, 99):
+        flush = f"{number:012d}-0123456789ab".encode()
+        headers = [(name, flush if name == "s3sink.flush" else value) for name, value in letter.headers]
+        world.kafka.produce(dlq, [(b"k", b"not this one", headers, None)], 0)
     report = replayed(world, spec=spec, ignore_others=True)
-    assert (report.replayed, report.others, report.complete) == (2, 1, True)
+    assert (report.replayed, report.others, report.complete) == (2, 2, True)
     row = lines_by_offset(world)[0]
     assert (row["key"], row["value"], row["metadata"]["timestamp"]) == ("k", "{broken", 1_700_000_000_123)
     assert [header["key"] for header in row["headers"]] == ["trace", "trace"]
     assert replayed(world, spec=spec, ignore_others=True).outstanding == 0
     proved(world, driver, records=3, replays=2)
+
+
+def test_letters_of_a_deleted_topic_are_gone_and_stop_no_others(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([b"{broken"])
+    world.drain(errors=to_topic(world), format=ENVELOPE)
+    world.produce([b"NaN"])
+    world.drain(errors=PREFIX, format=ENVELOPE)
+    world.kafka.delete_topic(f"{world.topic}-dlq")
+    report = replayed(world, spec={**mended(), "errors": PREFIX})
+    assert (report.replayed, report.gone, report.complete) == (1, 1, False)
+    assert "1 are gone" in replay_text(report)
+    assert sorted(lines_by_offset(world)) == [1]
 
 
 def test_objects_that_the_sink_did_not_write_are_refused_and_missing_ones_named(world: World) -> None:
