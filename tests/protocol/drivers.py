@@ -230,8 +230,14 @@ class ModelDriver(Driver):
         return ModelLetterTopic(self.world, self.line, name)
 
     def _new_flush_job(self) -> FlushJob:
-        parts = (self.sink, self.secrets, self.spark, self.stop, self.routing)
-        return self.new_flush_job(*parts, lambda count: None, world=self.world, line=self.line)
+        return self.new_flush_job(
+            *(self.sink, self.secrets, self.routing),
+            spark=self.spark,
+            stop=self.stop,
+            on_request_retries=lambda count: None,
+            world=self.world,
+            line=self.line,
+        )
 
 
 BUCKETS: dict[str, ModelClient] = {}
