@@ -18,8 +18,8 @@ from s3sink_job.base.spill import LOCK, Spill, SpillFull, SpillPlace
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.layout.groups import Groups
 from s3sink_job.layout.settings import LayoutItem, ObjectLayout
-from s3sink_job.task import flush_job
 from s3sink_job.task import open_objects as module
+from s3sink_job.task import slice_tasks
 from s3sink_job.task.encoding import Encoding
 from s3sink_job.task.flush_job import FlushJob
 from s3sink_job.task.group_buffer import GroupBuffer, Piece, _order
@@ -303,7 +303,7 @@ def test_a_field_may_have_the_same_name_as_the_buffered_offsets(world: World) ->
 
 def test_a_flush_makes_only_so_many_objects_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with folders by user id: neither manifests nor the driver's memory may grow without limit."""
-    monkeypatch.setattr(flush_job, "MOST_OBJECTS", 450)
+    monkeypatch.setattr(slice_tasks, "MOST_OBJECTS", 450)
     world.kafka.create_topic(world.topic)
     world.produce([{"n": n, "v": n // 20} for n in range(20_000)])
     world.patience = 240.0
