@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from s3sink_api.spec import parse_duration
-from s3sink_job.cli.opened_sink import OpenedSink, open_sink
+from s3sink_job.cli.kafka_on_demand import kafka_on_demand
+from s3sink_job.cli.opened_sink import open_sink
 from s3sink_job.cli.options import ManifestFile, SecretsFolder
 
 
@@ -32,13 +32,14 @@ def gc(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--older-than") from error
     count = 0
-    with open_sink(file, secrets) as opened:
+    with open_sink(file, secrets) as opened, ExitStack() as started:
+        kafka = kafka_on_demand(opened, started)
         bucket = opened.bucket()
         bucket.check()
         topics = known_topics(bucket, opened.folder, opened.sink.spec.source.topics)
         routing = Routing(opened.sink.spec)
-        with _pattern_matcher(opened) as matches:
-            routing.find_routes(matches, topics)
+        # Patterns are Java's. Java starts only if a route has one.
+        routing.find_routes(lambda pattern, topic: kafka().admin.matches(pattern, topic), topics)  # noqa: PLW0108
         for place, upload in orphaned_uploads(bucket, routing, topics, age):
             typer.echo(f"{'would abort' if dry_run else 'aborting'} {upload.key} of {upload.initiated:%Y-%m-%d %H:%M}")
             if not dry_run:
@@ -52,15 +53,3 @@ def gc(
     typer.echo(f"{count} orphaned uploads")
     if letters:
         typer.echo(f"{len(letters)} staged dead letters")
-
-
-@contextmanager
-def _pattern_matcher(opened: OpenedSink) -> Iterator[Callable[[str, str], bool]]:
-    """Whether a topic matches a route's pattern. Patterns are Java's, and Java takes seconds to start: only if used."""
-    if not any(route.topic_pattern for route in opened.sink.spec.routes):
-        yield lambda pattern, topic: False
-        return
-    from s3sink_job.cli.command_spark import open_admin, spark_session
-
-    with spark_session(opened) as spark, closing(open_admin(opened, spark)) as admin:
-        yield admin.matches

@@ -24,7 +24,7 @@ def letter_records(batches: list[pa.RecordBatch]) -> pa.Table:
 def records_in_letters(rows: pa.Table) -> pa.Table:
     """Of the rows of an object of dead letters, without the context."""
     if rows.schema.names == ["line"]:
-        lines = [_from_line(json.loads(line)) for line in rows.column("line").to_pylist()]
+        lines = [record_of_line(json.loads(line)) for line in rows.column("line").to_pylist()]
         return pa.Table.from_pylist(lines, SCHEMA)
     return _comparable(rows.select([name for name, _ in RECORD]))
 
@@ -45,7 +45,8 @@ def _comparable(rows: pa.Table) -> pa.Table:
     return rows.cast(pa.schema(list(RECORD))).cast(SCHEMA)
 
 
-def _from_line(doc: dict[str, Any]) -> dict[str, Any]:
+def record_of_line(doc: dict[str, Any]) -> dict[str, Any]:
+    """The record in a line of JSON, without the context."""
     return {
         "offset": doc["offset"],
         "timestamp": doc["timestamp"],

@@ -84,9 +84,8 @@ class Replay:
     def _writer(self, committer: Committer, state: SinkState, report: ReplayReport) -> LetterWriter:
         routing = Routing(self.sink.spec)
         routing.check()
-        patterns = any(route.topic_pattern for route in self.sink.spec.routes)
-        matches = self.kafka().admin.matches if patterns else lambda pattern, topic: False
-        routing.find_routes(matches, state.topics)
+        # Patterns are Java's. Java starts only if a route has one.
+        routing.find_routes(lambda pattern, topic: self.kafka().admin.matches(pattern, topic), state.topics)  # noqa: PLW0108
         tasks = SliceTasks(self.sink, self.secrets, routing)
         return LetterWriter(tasks, committer, state, Schemas(self.ledger), report, self.clock)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from s3sink_job.base.errors import FinalError
 from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject
+from s3sink_job.proof.letter_contents import record_of_line
 from s3sink_job.proof.object_contents import read_rows
 from s3sink_job.replay.letters import StoredLetter
 from s3sink_job.stores.bucket import Bucket
@@ -64,9 +64,4 @@ def _letters(url: str, sink: str, docs: Iterable[dict[str, Any]]) -> Iterator[St
 
 def _from_line(line: bytes) -> dict[str, Any]:
     doc: dict[str, Any] = json.loads(line)
-    headers = [_decoded(header, ("value",)) for header in doc.get("headers", ())]
-    return {**_decoded(doc, ("key", "value")), "headers": headers}
-
-
-def _decoded(doc: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {**doc, **{name: base64.b64decode(doc[name]) for name in names if doc.get(name) is not None}}
+    return {**doc, **record_of_line(doc)}
