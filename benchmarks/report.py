@@ -37,7 +37,6 @@ PEAK_MIB = 1.3e9 / MIB
 SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
 TYPED_RATIOS = (
     (AVRO, BESIDE, 1.5),
-    (VERSIONS, AVRO, 0.85),
     (VERSIONS, LAST_VERSION, 0.85),
     (PROTOBUF, BESIDE, 1.2),
     (JSON_SCHEMA, SUPPLIED, 1.0),

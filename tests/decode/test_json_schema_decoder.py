@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from s3sink_job.decode import payload_columns
 from s3sink_job.decode.json_schema_decoder import JsonSchemaDecoder
+from s3sink_job.decode.record_bytes import Records
 from s3sink_job.decode.settings import JsonSchemaOptions
 from tests.decode.json_schema_samples import WRITERS, Kind, decoder, kinds, records, written
 
@@ -112,6 +113,26 @@ def test_columns_at_once_and_rows_alone_agree(
     assert {row: f.reason for row, f in faults.items()} == {
         row: bad[0].reason for row, (_, bad) in enumerate(alone) if bad
     }
+
+
+ODD = [b'{"a":1}{"a":2}', b'{"a":1}\n{"a":2}', b"{}", b"", b" {} ", b"[1]", b"{", b'{"a":"\xff"}', b'{"\n":1}']
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), kind=records(), how=WRITERS, frame=st.binary(min_size=5, max_size=5))
+def test_frames_in_front_of_records_change_nothing(
+    data: st.DataObject, kind: Kind, how: dict[str, Any], frame: bytes
+) -> None:
+    """Whatever bytes a frame has, and whatever is behind it."""
+    values = written(data.draw(st.lists(kind.values, min_size=1, max_size=20)), how)
+    values += data.draw(st.lists(st.sampled_from(ODD), max_size=1))
+    by, framed = decoder(kind.schema), column(*(frame + value for value in values))
+    wanted, faults = by.decode(column(*values))
+    found, found_faults = by.decode(framed, len(frame), Records(framed))
+
+    found.validate(full=True)
+    assert found.equals(wanted)
+    assert found_faults == faults
 
 
 NUMBERS = ["1.50", "1e2", "0.00001", "-0", "1e400", "12345678901234567890123", "0.1000000000000000055", "1.0", "100.00"]

@@ -18,13 +18,15 @@ from s3sink_job.decode.bad_records import Fault
 from s3sink_job.decode.json_inference import NotARow, json_value
 from s3sink_job.decode.payload_logical import required
 from s3sink_job.decode.payload_maps import opened, unsure_rows
-from s3sink_job.decode.payload_reading import Read, read_bytes, read_numbers
+from s3sink_job.decode.payload_reading import Read, read_bytes, read_lines, read_numbers
 from s3sink_job.decode.payload_schema import JSON, PayloadSchema
 from s3sink_job.decode.payload_values import Misfit, payload_value
 
 FEW = 16
 """So many rows are read faster one by one."""
 PARTS = 16
+REFUSED = (Misfit, TooLarge, pa.ArrowInvalid, pa.ArrowNotImplementedError)
+"""What a reader of whole columns raises for values that it does not take."""
 Decoded = tuple[Column, dict[int, Fault]]
 Way = Callable[[Column], Decoded]
 
@@ -60,6 +62,15 @@ class PayloadReader:
             found = (pa.concat_arrays(columns) if columns else pa.nulls(0, self.schema.kind)), faults
         return with_text_keys(found[0]), found[1]
 
+    def values_of_lines(self, lines: pa.Buffer, payload: Column) -> Column | None:
+        """The values of objects that are joined to lines already; None if any of them may not fit."""
+        if self.schema.type != "struct" or not self.schema.fields or self.schema.holds("map", JSON):
+            return None
+        try:
+            return with_text_keys(required(read_lines(lines, payload, self.schema), self.schema))
+        except REFUSED:
+            return None
+
     def one_by_one(self, payload: Column) -> Decoded:
         values, faults = [], {}
         for row, text in enumerate(payload.to_pylist()):
@@ -78,7 +89,7 @@ class PayloadReader:
         for number, way in enumerate(self._ways):
             try:
                 found = way(payload)
-            except (Misfit, TooLarge, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            except REFUSED:
                 continue
             self._ways.insert(0, self._ways.pop(number))
             return found

@@ -43,7 +43,15 @@ def read_numbers(payload: Column, schema: PayloadSchema, *, ignore: bool = False
 def _typed(column: Column, payload: Column, schema: PayloadSchema) -> Column:
     if schema.holds(NUMBER) and may_be_rounded([column], payload):
         raise Misfit("a number that no double holds")
-    return typed(column, schema)
+    return column if _is_read_as_it_is(schema) else typed(column, schema)
+
+
+def _is_read_as_it_is(schema: PayloadSchema) -> bool:
+    """Whether Arrow's reader gives just the column: there is no type to convert, no default, nothing left to check."""
+    if schema.type in ("struct", "array"):
+        return not schema.rest and all(part.optional and _is_read_as_it_is(part) for part in schema.parts)
+    # Of numbers it is checked already that none is NaN. Connect's doubles are not looked at before.
+    return schema.type not in ("float", "double") and READ_AS.get(schema.type) == schema.kind
 
 
 def _read_type(schema: PayloadSchema, decimal: pa.DataType | None) -> pa.DataType:
@@ -58,23 +66,34 @@ def _read_type(schema: PayloadSchema, decimal: pa.DataType | None) -> pa.DataTyp
     return READ_AS[schema.type]
 
 
+def read_lines(lines: pa.Buffer, payload: Column, schema: PayloadSchema) -> Column:
+    """As `read_bytes`, of payloads that are joined to lines already: all are objects, and there is a line for each."""
+    kind = _read_type(schema, TEXT)
+    return _typed(pa.StructArray.from_arrays(_parsed(lines, kind, len(payload)), fields=list(kind)), payload, schema)
+
+
 def _read(payload: Column, kind: pa.DataType, *, ignore: bool) -> Column:
     """Raises `Misfit` or Arrow's error if any payload does not fit the type."""
     bare = pa.types.is_struct(kind) and kind.num_fields > 0 and look_like_objects(payload)
     lines = payload if bare else concat(f'{{"{VALUE}":', payload, "}")
     whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-    data = pc.binary_join(whole, "\n")[0].as_buffer()
+    record = kind if bare else pa.struct([pa.field(VALUE, kind)])
+    columns = _parsed(pc.binary_join(whole, "\n")[0].as_buffer(), record, len(payload), ignore=ignore)
+    return pa.StructArray.from_arrays(columns, fields=list(kind)) if bare else columns[0]
+
+
+def _parsed(lines: pa.Buffer, record: pa.StructType, count: int, *, ignore: bool = False) -> list[Column]:
+    """The columns of `count` lines, each of which begins and ends like an object."""
     table = pj.read_json(
-        pa.BufferReader(data),
-        read_options=pj.ReadOptions(use_threads=False, block_size=max(data.size, 1 << 16)),
+        pa.BufferReader(lines),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(lines.size, 1 << 16)),
         parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema(list(kind) if bare else [pa.field(VALUE, kind)]),
-            unexpected_field_behavior="ignore" if ignore else "error",
+            explicit_schema=pa.schema(list(record)), unexpected_field_behavior="ignore" if ignore else "error"
         ),
     )
     table.validate()  # Arrow reads lists of several nulls and nothing else wrongly
     # Each line starts an object and closes one. More rows mean that a payload closes its own.
-    if table.num_rows != len(payload):
+    if table.num_rows != count:
         raise Misfit("two values in one")
-    columns = [column.combine_chunks() for column in table.columns]
-    return pa.StructArray.from_arrays(columns, fields=list(kind)) if bare else columns[0]
+    # Arrow copies even a single chunk if it has to combine them.
+    return [part.chunk(0) if part.num_chunks == 1 else part.combine_chunks() for part in table.columns]

@@ -44,6 +44,24 @@ class Records:
             self._unaligned[dtype] = np.ndarray(shape, kind, self.data.data, strides=(1,))
         return self._unaligned[dtype]
 
+    def enclosed(self, skip: int, first: bytes, last: bytes) -> bool:
+        """Whether each record, without its first `skip` bytes, begins with one byte and ends with another one."""
+        begin, end = self.bounds[:-1] + skip, self.bounds[1:] - 1
+        whole = (begin < end) & (self.data[begin] == ord(first)) & (self.data[end] == ord(last))
+        return bool(whole.all())
+
+    def with_blank_frames(self, skip: int) -> Column:
+        """The records with a line break and spaces in place of the first `skip` bytes of each.
+
+        They are replaced here, too: whoever calls it has read the frames.
+        """
+        begin = self.bounds[:-1]
+        self.data[begin] = ord("\n")
+        for place in range(1, skip):
+            self.data[begin + place] = ord(" ")
+        buffers = [None, pa.py_buffer(self.bounds.astype(np.int32)), pa.py_buffer(self.data[: self.size])]
+        return pa.Array.from_buffers(pa.binary(), len(begin), buffers)
+
     def cut(self, begin: Ints, end: Ints, null: Mask | None) -> Column:
         """The bytes between these positions, which never go back. Null where `null` is true.
 

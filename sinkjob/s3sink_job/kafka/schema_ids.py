@@ -27,7 +27,8 @@ def schema_id(part: str) -> Column:
         f"concat(X'{mark.hex()}', {_last(f'apicurio.{part}.{name}')})"
         for mark, name in ((CONTENT_ID, "contentId"), (GLOBAL_ID, "globalId"))
     )
-    return f.expr(f"coalesce({_last(f'__{part}_schema_id')}, {content_id}, {global_id})")
+    found = f"coalesce({_last(f'__{part}_schema_id')}, {content_id}, {global_id})"
+    return f.expr(f"IF(headers IS NULL, NULL, {found})")
 
 
 def id_in_headers(part: str, headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
