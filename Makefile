@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos e2e bench bench-operator sbom lint programs format generate lock clean
+.PHONY: help setup demo test test-long chaos e2e bench bench-operator sbom lint programs format generate lock clean
 
 PY := .venv/bin/python
 # Processes that share the tests; each has its own broker, store and Spark session.
@@ -25,7 +25,11 @@ demo: ## Copy a real Kafka topic into a real bucket, exactly once, and prove it
 
 test: setup ## Check and test everything, with a real broker, S3 server and API server
 	@$(MAKE) --no-print-directory --jobs 2 lint programs
-	@$(PY) -m pytest -n $(WORKERS) --durations=20
+	@$(PY) -m pytest -n $(WORKERS) -m "not long" --durations=30
+
+test-long: setup ## Test the whole matrix, of which make test has a sample (half an hour more)
+	@$(MAKE) --no-print-directory programs
+	@$(PY) -m pytest -n $(WORKERS) -m long --durations=30
 
 chaos: setup ## Kill, freeze and disconnect a sink on real parts, and prove that it lost nothing (SEED=, MINUTES=10)
 	@$(PY) -m tools.parts.class_archive

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from _pytest.mark import ParameterSet
 
 from tests.crash.processes import PATIENCE, SinkProcess
 from tests.crash.reader import IndependentReader, Place, ids, in_kafka, places
@@ -36,13 +37,10 @@ SWAP = request_is("PUT", r"/state\.json$")
 READ_BACK = request_is("GET", r"/state\.json$")
 COMPLETE = request_is("POST", f"/{PREFIX}/", r"\buploadId=")
 
-ALL_FORMATS = "S3SINK_ALL_FORMATS"
-"""Environment: run every crash test with every kind of format, which takes twice as long."""
 
-
-def in_formats(usual: str) -> list[str]:
+def in_formats(usual: str) -> list[ParameterSet]:
     """Lines are streamed; columns are spilled and have a schema to commit. Each kind has its share of the tests."""
-    return ["Json", "Parquet"] if os.environ.get(ALL_FORMATS) else [usual]
+    return [pytest.param(kind, marks=[] if kind == usual else pytest.mark.long) for kind in ("Json", "Parquet")]
 
 
 STATE = ".s3sink/default/crashing/state.json"
