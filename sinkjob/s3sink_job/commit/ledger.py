@@ -9,8 +9,8 @@ from dataclasses import replace
 from s3sink_job.base.errors import FencedError, FinalError, ProtocolError, TransientError
 from s3sink_job.commit.ownership import check_not_rolled_back, check_owner, check_resource
 from s3sink_job.commit.state_object import StateObject
-from s3sink_job.flush.manifest import Manifest, manifest_from_json
-from s3sink_job.flush.refresh import last_replaced, last_replaced_replay, visible_state
+from s3sink_job.flush.manifest import Manifest, manifest_from_json, number_of
+from s3sink_job.flush.refresh import last_replaced, visible_state
 from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import Owner, Resource, SinkState
 from s3sink_job.flush.transitions import raise_epoch
@@ -142,14 +142,9 @@ class Ledger:
         visible = visible_state(state)
         return self.chain(visible.last, last_replaced(visible))
 
-    def current_replays(self, state: SinkState) -> Iterator[Manifest]:
-        """The same for the flushes of replays. `state` is the sink's, and this the ledger of its replays."""
-        replays = self.load()
-        return self.chain(replays.last if replays else None, last_replaced_replay(state))
-
     def chain(self, last: str | None, after: str | None = None) -> Iterator[Manifest]:
         """The flushes from `last` back to the one that follows `after`, or to the first one."""
-        while last is not None and last != after:
+        while last is not None and number_of(last) > number_of(after):
             manifest = self.manifest(last)
             yield manifest
             last = manifest.previous

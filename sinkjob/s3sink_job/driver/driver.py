@@ -131,7 +131,7 @@ class Driver:
         if self.refresh.is_over(committer.state):
             self.reporter.refreshed(committer.state)
             return 0.0
-        self.refresh.abandon_other(committer)
+        self.refresh.prepare(committer)
         if self.refresh.advance(committer):
             return self._until_next_advance(committer.state, repaired=repaired)
         observation = self.observer.observe(committer)

@@ -25,6 +25,7 @@ from s3sink_job.flush.refresh import (
     is_removing,
     make_current,
     must_abandon,
+    must_begin,
     publish_run,
     replaced_totals,
     written_totals,
@@ -68,11 +69,17 @@ class FullRefresh:
     def is_writing(self, state: SinkState) -> bool:
         return is_writing_run(state)
 
-    def abandon_other(self, committer: Committer) -> None:
+    def prepare(self, committer: Committer) -> None:
+        """Before anything is read. Raises if a run that begins now could not write its pointer at the end."""
+        if must_abandon(committer.state, self._run):
+            self._abandon(committer)
+        if self._run is not None and must_begin(committer.state, self._run):
+            self._pointer(committer).check()
+
+    def _abandon(self, committer: Committer) -> None:
         """A run that was broken off while it was writing, and that is not the one of this driver."""
         state = committer.state
-        if not must_abandon(state, self._run) or state.refresh is None:
-            return
+        assert state.refresh is not None
         refresh, left = state.refresh, written_totals(state)
         logs.warning(
             "an unfinished full refresh is abandoned; nothing of it was visible, and nothing was replaced",
@@ -82,6 +89,9 @@ class FullRefresh:
             todo="`s3sink gc` or a lifecycle rule removes its uploads",
         )
         committer.swap(abandon_run(state))
+
+    def _pointer(self, committer: Committer) -> CurrentPointer:
+        return CurrentPointer(committer.ledger, self._sink.id, self._sink.spec.destination.prefix)
 
     def advance(self, committer: Committer) -> bool:
         """One small step after everything is written. False if there is nothing to do but to read and write."""
@@ -139,10 +149,9 @@ class FullRefresh:
 
     def _remove_some(self, committer: Committer) -> None:
         self._reporter.phase("Running", "full refresh: the former objects are being removed")
-        ledger = committer.ledger
         former = FormerObjects(committer, self._sink.id, self._reporter.removed)
         if not self._replays_removed:
-            CurrentPointer(ledger, self._sink.id, self._sink.spec.destination.prefix).write(committer.state)
+            self._pointer(committer).write(committer.state)
             former.remove_replays()
             self._replays_removed = True
         if former.remove_some():

@@ -171,6 +171,13 @@ def finish_run(state: SinkState) -> SinkState:
     return replace(state, refresh=done)
 
 
+def as_if_finished(state: SinkState) -> SinkState:
+    """What follows once a run that was publishing or removing is finished, which any driver does first."""
+    if is_publishing_run(state):
+        state = make_current(replace(state, lost={}), state.refresh.began if state.refresh else 0.0, None)
+    return finish_run(state) if is_removing(state) else state
+
+
 def _in_phase(state: SinkState, phase: RefreshPhase) -> Refresh:
     if state.refresh is None or state.refresh.phase is not phase:
         raise ProtocolError(f"no full refresh is {phase}: {state.refresh}")

@@ -92,7 +92,8 @@ def figures_due(observation: Observation, figures_every: float) -> float:
 def urgent_part(status: Mapping[str, Any]) -> Any:
     """What is written as soon as it changes."""
     conditions = [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
-    return [status.get(name) for name in _URGENT_FIELDS], conditions
+    refresh = status.get("refresh") or {}
+    return [status.get(name) for name in _URGENT_FIELDS], (refresh.get("run"), refresh.get("phase")), conditions
 
 
 def current_pod(pods: Iterable[Pod]) -> Pod | None:
@@ -146,7 +147,7 @@ def _figures(report: Document, before: Document) -> dict[str, Any]:
     # A driver that has just started does not report the flushes of its predecessor.
     past = {k: v for k, v in (before.get("flush") or {}).items() if k != "nextDue"}
     figures: dict[str, Any] = {"flush": {**past, **report.get("flush", {})}}
-    for name in ("retry", "offsets", "gaps", "reset"):
+    for name in ("retry", "offsets", "gaps", "reset", "refresh"):
         figures[name] = report.get(name) or before.get(name)
     return figures | {"lag": report.get("lag")}
 
