@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from s3sink_operator.decide.status.events import events_between
 from s3sink_operator.values.objects import ContainerExit, Pod
 from s3sink_operator.values.observation import Observation
 from tests.operator.samples import (
@@ -237,3 +238,43 @@ def test_a_new_operator_changes_the_next_run_and_restarts_nothing() -> None:
     found = decided(seen, replace(SETTINGS, image="registry.example/s3sink:2"))
     assert [d["kind"] for d in found.apply] == ["CronJob"]
     assert (found.rollout, found.delete) == (False, ())
+
+
+def test_a_full_refresh_gets_the_uid_of_its_job_as_its_run_and_nothing_else_does() -> None:
+    def run_ids(spec: dict[str, Any]) -> list[Any]:
+        (workload,) = (d for d in decided(observed(resource(spec))).apply if d["kind"] in {"Job", "CronJob"})
+        job = workload["spec"]["jobTemplate"]["spec"] if workload["kind"] == "CronJob" else workload["spec"]
+        env = job["template"]["spec"]["containers"][0]["env"]
+        return [each["valueFrom"]["fieldRef"]["fieldPath"] for each in env if each["name"] == "S3SINK_RUN_ID"]
+
+    uid = "metadata.labels['batch.kubernetes.io/controller-uid']"
+    assert run_ids(SCHEDULE | {"mode": "FullRefresh"}) == [uid]
+    assert run_ids({"run": "Once", "mode": "FullRefresh"}) == [uid]
+    assert run_ids(SCHEDULE) == run_ids({"run": "Once"}) == []
+
+
+def test_a_full_refresh_warns_of_what_it_replaces_and_says_when_it_is_current() -> None:
+    refresh = {
+        "run": "job-1",
+        "phase": "Writing",
+        "startTime": "2026-11-16T11:00:00Z",
+        "records": 0,
+        "objects": 0,
+        "replacedRecords": 1200,
+        "replacedObjects": 3,
+        "replacedBytes": 4096,
+    }
+
+    def events(before: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
+        after = {"conditions": [], "refresh": refresh | changed}
+        return [(event.type, event.reason, event.message) for event in events_between(before, after)]
+
+    begun = {"conditions": [], "refresh": refresh}
+    (begins,) = events({})
+    assert begins[:2] == ("Warning", "FullRefresh")
+    assert "job-1 will replace 3 objects with 1,200 records, 4,096 bytes" in begins[2]
+    assert events(begun, records=5) == events(begun, phase="Publishing") == []
+    (done,) = events(begun, phase="Done", objects=2, records=5)
+    assert done == ("Normal", "Refreshed", "run job-1 is current: 2 objects with 5 records")
+    (left,) = events(begun, phase="Done", unremovedObjects=1)
+    assert (left[0], "refused to delete 1 of the replaced objects" in left[2]) == ("Warning", True)

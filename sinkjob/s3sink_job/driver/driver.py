@@ -131,9 +131,10 @@ class Driver:
         if self.refresh.is_over(committer.state):
             self.reporter.refreshed(committer.state)
             return 0.0
-        self.refresh.prepare(committer)
+        self.refresh.abandon_other(committer)
         if self.refresh.advance(committer):
             return self._until_next_advance(committer.state, repaired=repaired)
+        self.refresh.check_before_it_begins(committer, self.routing)
         observation = self.observer.observe(committer)
         plan = self.planner.plan(committer.state, observation)
         self._report(committer.state, observation, plan)
@@ -222,7 +223,8 @@ class Driver:
         if lasting:
             self.reporter.phase("Degraded", lasting[0].message)
         else:
-            self.reporter.phase("Running", "the driver runs")
+            progress = self.refresh.progress(self.committer.state) if self.committer else ""
+            self.reporter.phase("Running", progress or "the driver runs")
         if not self.problems:
             self.reporter.well()
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from s3sink_api.spec import S3Sink
-from s3sink_job.base.errors import FinalError
+from s3sink_job.base.errors import FinalError, ProtocolError
 from s3sink_job.base.times import iso
 from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.current_pointer import CurrentPointer
 from s3sink_job.commit.former_objects import FormerObjects
+from s3sink_job.commit.ownership import is_visible
 from s3sink_job.driver.flusher import Flusher
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
 from s3sink_job.flush.refresh import (
@@ -34,6 +35,10 @@ from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.transitions import is_writing_run
 from s3sink_job.report import logs
 from s3sink_job.report.status import Reporter
+from s3sink_job.task.routing import Routing
+
+DELETE_CHECK = "_s3sink-delete-check"
+"""A key that no object has: deleting it shows whether the sink may delete."""
 
 
 class FullRefresh:
@@ -69,17 +74,31 @@ class FullRefresh:
     def is_writing(self, state: SinkState) -> bool:
         return is_writing_run(state)
 
-    def prepare(self, committer: Committer) -> None:
-        """Before anything is read. Raises if a run that begins now could not write its pointer at the end."""
-        if must_abandon(committer.state, self._run):
-            self._abandon(committer)
-        if self._run is not None and must_begin(committer.state, self._run):
-            self._pointer(committer).check()
+    def progress(self, state: SinkState) -> str:
+        """Of a run that writes; empty if there is none."""
+        if not is_writing_run(state):
+            return ""
+        return f"full refresh: {written_totals(state).records:,} records are written, and not visible yet"
 
-    def _abandon(self, committer: Committer) -> None:
+    def check_before_it_begins(self, committer: Committer, routing: Routing) -> None:
+        """Raises if a run that begins now could not replace anything at its end. It would find out after hours."""
+        if self._run is None or not must_begin(committer.state, self._run):
+            return
+        self._pointer(committer).check()
+        for place in routing.destinations:
+            bucket = committer.ledger.bucket.named(place.bucket)
+            try:
+                bucket.delete(f"{place.prefix}/{DELETE_CHECK}" if place.prefix else DELETE_CHECK)
+            except FinalError as error:
+                text = f"a full refresh removes what it replaces, but the store does not let it delete: {error}"
+                raise FinalError(text, reason=error.reason) from error
+
+    def abandon_other(self, committer: Committer) -> None:
         """A run that was broken off while it was writing, and that is not the one of this driver."""
         state = committer.state
-        assert state.refresh is not None
+        if not must_abandon(state, self._run) or state.refresh is None:
+            return
+        self._refuse_visible(committer)
         refresh, left = state.refresh, written_totals(state)
         logs.warning(
             "an unfinished full refresh is abandoned; nothing of it was visible, and nothing was replaced",
@@ -89,6 +108,20 @@ class FullRefresh:
             todo="`s3sink gc` or a lifecycle rule removes its uploads",
         )
         committer.swap(abandon_run(state))
+
+    def _refuse_visible(self, committer: Committer) -> None:
+        """If objects of the run are visible, it was further than the state says: an old copy of it was restored."""
+        ledger, state = committer.ledger, committer.state
+        assert state.refresh is not None
+        first = None
+        for manifest in ledger.chain(state.last, state.refresh.since):
+            first = manifest if any(entry.upload_id for entry in manifest.objects) else first
+        if first is not None and is_visible(ledger, first):
+            raise ProtocolError(
+                f"state rolled back: {ledger.state_object.url} says that run {state.refresh.run} is writing, but "
+                f"objects of its flush {first.name} are visible. Restore the newest version of the state object",
+                reason="StateRolledBack",
+            )
 
     def _pointer(self, committer: Committer) -> CurrentPointer:
         return CurrentPointer(committer.ledger, self._sink.id, self._sink.spec.destination.prefix)

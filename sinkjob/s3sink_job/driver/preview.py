@@ -150,7 +150,7 @@ def preview(driver: Driver, ledger: Ledger) -> Preview:
     stored = ledger.load_checked(adopt_from(driver.sink.metadata))
     state = SinkState(owner=ledger.owner) if stored is None else published(replace(stored, owner=ledger.owner))
     committer = DryRunCommitter(ledger, as_if_finished(state), driver.clock)
-    driver.refresh.prepare(committer)
+    driver.refresh.abandon_other(committer)
     observation = driver.observer.observe(committer)
     plan = driver.planner.plan(committer.state, observation)
     return Preview(driver.sink, driver.routing, stored, committer.state, observation.changes, plan, driver.clock())
