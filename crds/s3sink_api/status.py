@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from s3sink_api import conditions
 
-_EVERY_CONDITION = (*conditions.ALWAYS, conditions.OFFSETS_PUBLISHED)
+_EVERY_CONDITION = (*conditions.ALWAYS, conditions.OFFSETS_PUBLISHED, conditions.ON_SCHEDULE)
 _ALL_BUT_LAST, _LAST = ", ".join(_EVERY_CONDITION[:-1]), _EVERY_CONDITION[-1]
 
 

@@ -19,6 +19,7 @@ from s3sink_api.conditions import (
     EXACTLY_ONCE,
     LAST_FLUSH_SUCCEEDED,
     OFFSETS_PUBLISHED,
+    ON_SCHEDULE,
     READY,
 )
 from s3sink_api.labels import DRIVER, EXECUTOR
@@ -26,6 +27,7 @@ from s3sink_operator.decide.assessment import Assessment
 from s3sink_operator.decide.children.child_names import child_selector
 from s3sink_operator.decide.conditions import Condition, find, parse_condition
 from s3sink_operator.decide.runs import pod_of_run
+from s3sink_operator.decide.status.missed_runs import on_schedule
 from s3sink_operator.decide.status.pod_problems import last_log_line
 from s3sink_operator.decide.status.readiness import phase_and_ready
 from s3sink_operator.decide.status.refused_spec import refused
@@ -49,7 +51,9 @@ def new_status(observation: Observation, assessment: Assessment, settings: Setti
     before = observation.resource.status
     found = {ACCEPTED: assessment.accepted, READY: ready}
     found |= _driver_conditions(report, before, driver.ready, completed=completed)
-    types = [type for type in (*ALWAYS, OFFSETS_PUBLISHED) if type in found]
+    if (scheduled := on_schedule(observation, assessment)) is not None:
+        found[ON_SCHEDULE] = scheduled
+    types = [type for type in (*ALWAYS, OFFSETS_PUBLISHED, ON_SCHEDULE) if type in found]
     generation = observation.resource.generation
     conditions = [found[type].document(find(before, type), observation.now, generation) for type in types]
     new: dict[str, Any] = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
