@@ -132,6 +132,7 @@ class World:
         metadata: Mapping[str, Any] | None = None,
         cluster: str = LOCAL_CLUSTER,
         clock: Callable[[], float] = time.time,
+        run_id: str = "",
         **spec: Any,
     ) -> Driver:
         document = self.document(**spec)
@@ -142,6 +143,7 @@ class World:
             cluster=cluster,
             stop=threading.Event(),
             clock=clock,
+            run_id=run_id,
         )
         self.drivers.append(driver)
         return driver

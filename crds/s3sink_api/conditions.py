@@ -9,6 +9,8 @@ EXACTLY_ONCE = "ExactlyOnce"
 CAUGHT_UP = "CaughtUp"
 OFFSETS_PUBLISHED = "OffsetsPublished"
 """Only of sinks with `source.publishOffsetsTo`."""
+ON_SCHEDULE = "OnSchedule"
+"""Only of sinks with `run: Scheduled`."""
 ALWAYS = (ACCEPTED, READY, LAST_FLUSH_SUCCEEDED, EXACTLY_ONCE, CAUGHT_UP)
 """Conditions that every sink has."""
 

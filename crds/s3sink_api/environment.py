@@ -23,6 +23,8 @@ IMAGE = "S3SINK_IMAGE"
 PULL_POLICY = "S3SINK_PULL_POLICY"
 EXECUTOR_ACCOUNT = "S3SINK_EXECUTOR_ACCOUNT"
 EXECUTOR_TEMPLATE = "S3SINK_EXECUTOR_TEMPLATE"
+RUN_ID = "S3SINK_RUN_ID"
+"""The run of a full refresh: the uid of its Job. A pod with the same one goes on with the same run."""
 
 # The image.
 JARS = "S3SINK_JARS"

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from s3sink_api import conditions
 
-_EVERY_CONDITION = (*conditions.ALWAYS, conditions.OFFSETS_PUBLISHED)
+_EVERY_CONDITION = (*conditions.ALWAYS, conditions.OFFSETS_PUBLISHED, conditions.ON_SCHEDULE)
 _ALL_BUT_LAST, _LAST = ", ".join(_EVERY_CONDITION[:-1]), _EVERY_CONDITION[-1]
 
 
@@ -177,6 +177,22 @@ class ResetStatus(StatusPart):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RefreshStatus(StatusPart):
+    """The last run of `mode: FullRefresh`."""
+
+    run: str | None = _text("Its id: the uid of its Job.", 253)
+    phase: str | None = _text("Writing, Publishing, Removing or Done.", 32)
+    start_time: str | None = _time("When it began.")
+    current_time: str | None = _time("When its objects replaced the former ones. Absent before.")
+    records: int | None = _count("Records that it has written.")
+    objects: int | None = _count("Objects that it has written.")
+    replaced_records: int | None = _count("Records that it replaces.")
+    replaced_objects: int | None = _count("Objects that it replaces.")
+    replaced_bytes: int | None = _count("Bytes of the objects that it replaces.")
+    unremoved_objects: int | None = _count("Replaced objects that the store refused to delete.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExitStatus(StatusPart):
     """How the container ended last."""
 
@@ -225,6 +241,7 @@ class Status(StatusPart):
     offsets: tuple[PartitionOffsets, ...] | None = _list("The partitions with the largest lag, at most 50.", 50)
     gaps: GapsStatus | None = None
     reset: ResetStatus | None = None
+    refresh: RefreshStatus | None = None
     driver: DriverStatus | None = None
     executors: ExecutorsStatus | None = None
 

@@ -39,6 +39,7 @@ spec:
   run: Scheduled
   schedule: "0 * * * *"
   mode: FullRefresh
+  allowEmpty: true
   reset: {nonce: "2026-11-01", to: {position: Timestamp, timestamp: "2026-01-01T00:00:00Z"}}
   source:
     bootstrapServers: kafka:9092

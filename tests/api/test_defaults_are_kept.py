@@ -29,6 +29,7 @@ def test_a_minimal_manifest_gets_every_documented_default():
         "Append",
         None,
     )
+    assert not spec.allow_empty
     assert (spec.delivery, spec.null_values, spec.transform, spec.routes) == (
         "ExactlyOnce",
         "Write",

@@ -60,6 +60,8 @@ NEXT_TO_ORDERS = {"bucket": "lake", "prefix": "raw", "statePrefix": "orders"}
 FLAT = {"type": "Json", "columns": {"meta": "Airbyte", "flatten": True}}
 WRAPPED = {"type": "Json", "envelope": {"enabled": True, "key": False, "headers": False, "metadata": False}}
 ALIKE = [{"type": "Key", "as": "a"}, {"type": "Header", "name": "a"}]
+REFRESH = {"run": "Once", "mode": "FullRefresh"}
+AT_ONCE = "must not be Bytes with mode: FullRefresh, since its objects are visible before the run is complete"
 YEARS = {"type": "Time", "source": "Record", "format": "'year='yyyy"}
 
 
@@ -87,6 +89,9 @@ REFUSED = [
     ("spec.schedule", "0 * * * *", "", "is only for run: Scheduled, and run is Continuous"),
     ("spec.run", "Scheduled", "spec.schedule", "must be set, since run is Scheduled"),
     ("spec.mode", "FullRefresh", "", "FullRefresh needs run: Once or Scheduled, and run is Continuous"),
+    ("spec.allowEmpty", True, "", "is only for mode: FullRefresh, and mode is Append"),
+    ("spec", SPEC | REFRESH | {"format": {"type": "Bytes"}}, "spec.format.type", AT_ONCE),
+    ("spec", SPEC | REFRESH | {"routes": routed(format={"type": "Bytes"})}, "spec.routes[0].format.type", AT_ONCE),
     ("spec.reset", {}, "spec.reset.nonce", "must be set"),
     ("spec.reset.nonce", " ", "", "must not be empty"),
     ("spec.source", None, "", "must not be null; leave the field out"),

@@ -14,7 +14,6 @@ PARTS = ("spec.source.key", "spec.source.value")
 COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Csv or Orc"
 # What a person would write to use the feature of each row.
 WANTED = {
-    "spec.mode": "FullRefresh",
     "spec.source.key.schema": SCHEMA,
     "spec.source.value.schema": SCHEMA,
     "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
@@ -23,7 +22,6 @@ WANTED = {
 }
 # What has to stand beside it for the manifest to be valid otherwise.
 BESIDE = {
-    "spec.mode": {"spec.run": "Once"},
     "spec.source.key.schema": {"spec.source.key.format": "Json"},
     "spec.destination.encryption.type": {"spec.destination.encryption.secretRef": {"name": "k"}},
 }
@@ -111,7 +109,7 @@ def test_the_default_format_takes_its_own_codecs():
 
 def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
     errors = errors_of(full())
-    for path in ("spec.mode", "spec.transform"):
+    for path in ("spec.destination.assumeRoleArn", "spec.transform"):
         assert "not built yet; " in errors[path]
 
 
@@ -122,6 +120,7 @@ def test_everything_of_a_full_manifest_that_is_not_built_is_named_at_once():
         ("spec.state", "Stopped"),
         ("spec.run", "Once"),
         ("spec", minimal()["spec"] | {"run": "Scheduled", "schedule": "@hourly"}),
+        ("spec", minimal()["spec"] | {"run": "Once", "mode": "FullRefresh", "allowEmpty": True}),
         ("spec.delivery", "AtLeastOnce"),
         ("spec.errors.records", "Skip"),
         ("spec.errors", {"records": "DeadLetter", "deadLetter": {"prefix": "_dead_letter", "format": "Json"}}),

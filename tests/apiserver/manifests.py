@@ -462,6 +462,9 @@ def by_hand() -> Iterator[tuple[str, Document]]:
     for end in [*STARTS, {"position": "Latest"}]:
         yield "spec.source.endingOffsets", put(once, "spec.source.endingOffsets", end)
     yield "spec.source.endingOffsets", put(minimal(), "spec.source.endingOffsets", {"position": "Latest"})
+    for mode in ("Append", "FullRefresh"):
+        for own in ({}, {"allowEmpty": True}, {"format": {"type": "Bytes"}}):
+            yield "spec.mode", put(once, "spec", once["spec"] | {"mode": mode, **own})
     scheduled = put(minimal(), "spec.run", "Scheduled")
     for schedule in SCHEDULES:
         yield "spec.schedule", put(scheduled, "spec.schedule", schedule)

@@ -44,6 +44,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (TOPICS, [], f"{TOPICS}: Required value: must name at least one topic, unless topicPattern is set"),
     (TOPICS, ["a", "a"], f'{TOPICS}[1]: Duplicate value: "a"'),
     ("spec.mode", "FullRefresh", "spec.mode: Invalid value: FullRefresh needs run: Once or Scheduled"),
+    ("spec.allowEmpty", True, "spec.allowEmpty: Forbidden: is only for mode: FullRefresh"),
     ("spec.schedule", "0 * * * *", "spec.schedule: Forbidden: is only for run: Scheduled"),
     ("spec.run", "Scheduled", "spec.schedule: Required value: must be set, since run is Scheduled"),
     (
@@ -303,6 +304,14 @@ def test_each_format_takes_the_codecs_of_the_table_and_no_other(api: Client, kin
 def test_a_full_refresh_that_ends_is_taken(api: Client, run: str) -> None:
     spec = {"run": run, "mode": "FullRefresh"} | ({"schedule": "@hourly"} if run == "Scheduled" else {})
     assert refusal(api, put(minimal(), "spec", minimal()["spec"] | spec)) == ""
+
+
+def test_a_full_refresh_of_objects_that_show_at_once_is_refused(api: Client) -> None:
+    spec = minimal()["spec"] | {"run": "Once", "mode": "FullRefresh", "allowEmpty": True}
+    said = "must not be Bytes with mode: FullRefresh, since its objects are visible before the run is complete"
+    for place in ({"format": {"type": "Bytes"}}, {"routes": [{"topics": ["orders"], "format": {"type": "Bytes"}}]}):
+        assert said in refusal(api, put(minimal(), "spec", spec | place))
+        assert refusal(api, put(minimal(), "spec", spec | place | {"mode": "Append", "allowEmpty": False})) == ""
 
 
 def test_a_pattern_alone_is_taken(api: Client) -> None:

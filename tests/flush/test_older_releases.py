@@ -18,6 +18,7 @@ import pytest
 
 from s3sink_api.spec import Spec, parse
 from s3sink_job.flush.manifest import Manifest, manifest_from_json
+from s3sink_job.flush.refresh import begin_run
 from s3sink_job.flush.rollback import SINCE_0_2
 from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.statefile import state_from_json, state_to_json
@@ -29,7 +30,7 @@ from tests.flush.examples import gap, manifest, object_entry, slice_entry, state
 from tools.releases import frozen_releases
 
 STAMP = 1_794_802_854_712
-RESET = "a reset"
+RESET, REFRESH = "a reset", "a full refresh"
 
 OLD_STYLE: dict[str, dict[str, Any]] = {
     "the least": {},
@@ -162,7 +163,10 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
         archive.extractall(folder, filter="data")
     done = subprocess.run(
         [sys.executable, "-c", OLD_CODE],
-        input=json.dumps({RESET: _reset_case()} | {name: _case(each) for name, each in (OLD_STYLE | NEW).items()}),
+        input=json.dumps(
+            {RESET: _reset_case(), REFRESH: _refresh_case()}
+            | {name: _case(each) for name, each in (OLD_STYLE | NEW).items()}
+        ),
         env={**os.environ, "PYTHONPATH": str(folder / "sinkjob")},
         cwd=folder,
         capture_output=True,
@@ -187,6 +191,14 @@ def _reset_case() -> dict[str, Any]:
     once = record_reset(published_state(state), "again", STAMP / 1000)
     asking = document({"reset": {"nonce": "again"}})
     return {"document": asking, "state": state_to_json(once).decode(), "manifest": flush.to_json().decode()}
+
+
+def _refresh_case() -> dict[str, Any]:
+    """A sink that uses nothing new and is being refreshed."""
+    state, flush = written(spec_of({}))
+    begun = begin_run(published_state(state), "run", {}, {}, {}, STAMP / 1000)
+    asking = document({"mode": "FullRefresh", "run": "Once"})
+    return {"document": asking, "state": state_to_json(begun).decode(), "manifest": flush.to_json().decode()}
 
 
 @pytest.mark.parametrize("name", OLD_STYLE)
@@ -231,6 +243,13 @@ def test_rollback_an_older_release_refuses_a_sink_that_was_reset(
     assert "the state has format version 2" in read["words"]
     assert "run a newer s3sink; nothing was changed" in read["words"]
     assert "spec.reset: not built yet" in refused["words"]
+
+
+def test_rollback_an_older_release_refuses_a_sink_that_was_refreshed(release: Release) -> None:
+    read, refused = release.answers[REFRESH]["read"], release.answers[REFRESH]["spec"]
+    assert read["reason"] == "NewerFormat"
+    assert "the state has format version 4" in read["words"]
+    assert "spec.mode: FullRefresh is not built yet" in refused["words"]
 
 
 @pytest.mark.parametrize("name", OLD_STYLE | NEW)

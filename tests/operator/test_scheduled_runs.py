@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from s3sink_operator.values.objects import ContainerExit, Pod
+from s3sink_operator.decide.cron_times import cron_times
+from s3sink_operator.decide.status.events import events_between
+from s3sink_operator.values.objects import Child, ContainerExit, Pod
 from s3sink_operator.values.observation import Observation
 from tests.operator.samples import (
     NOW,
@@ -237,3 +239,103 @@ def test_a_new_operator_changes_the_next_run_and_restarts_nothing() -> None:
     found = decided(seen, replace(SETTINGS, image="registry.example/s3sink:2"))
     assert [d["kind"] for d in found.apply] == ["CronJob"]
     assert (found.rollout, found.delete) == (False, ())
+
+
+def test_a_full_refresh_gets_the_uid_of_its_job_as_its_run_and_nothing_else_does() -> None:
+    def run_ids(spec: dict[str, Any]) -> list[Any]:
+        (workload,) = (d for d in decided(observed(resource(spec))).apply if d["kind"] in {"Job", "CronJob"})
+        job = workload["spec"]["jobTemplate"]["spec"] if workload["kind"] == "CronJob" else workload["spec"]
+        env = job["template"]["spec"]["containers"][0]["env"]
+        return [each["valueFrom"]["fieldRef"]["fieldPath"] for each in env if each["name"] == "S3SINK_RUN_ID"]
+
+    uid = "metadata.labels['batch.kubernetes.io/controller-uid']"
+    assert run_ids(SCHEDULE | {"mode": "FullRefresh"}) == [uid]
+    assert run_ids({"run": "Once", "mode": "FullRefresh"}) == [uid]
+    assert run_ids(SCHEDULE) == run_ids({"run": "Once"}) == []
+
+
+def test_a_full_refresh_warns_of_what_it_replaces_and_says_when_it_is_current() -> None:
+    refresh = {
+        "run": "job-1",
+        "phase": "Writing",
+        "startTime": "2026-11-16T11:00:00Z",
+        "records": 0,
+        "objects": 0,
+        "replacedRecords": 1200,
+        "replacedObjects": 3,
+        "replacedBytes": 4096,
+    }
+
+    def events(before: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
+        after = {"conditions": [], "refresh": refresh | changed}
+        return [(event.type, event.reason, event.message) for event in events_between(before, after)]
+
+    begun = {"conditions": [], "refresh": refresh}
+    (begins,) = events({})
+    assert begins[:2] == ("Warning", "FullRefresh")
+    assert "job-1 will replace 3 objects with 1,200 records, 4,096 bytes" in begins[2]
+    assert events(begun, records=5) == events(begun, phase="Publishing") == []
+    (done,) = events(begun, phase="Done", objects=2, records=5)
+    assert done == ("Normal", "Refreshed", "run job-1 is current: 2 objects with 5 records")
+    (left,) = events(begun, phase="Done", unremovedObjects=1)
+    assert (left[0], "refused to delete 1 of the replaced objects" in left[2]) == ("Warning", True)
+
+
+def on_time(now: str, last: str | None, *runs: Any, created: str = "2026-11-16T00:30:00Z") -> Any:
+    seen = scheduled(*runs, now=datetime.fromisoformat(now))
+    status = {} if last is None else {"lastScheduleTime": last}
+
+    def made(child: Child) -> Child:
+        metadata = child.document["metadata"] | {"creationTimestamp": created}
+        return replace(child, document=child.document | {"metadata": metadata, "status": status})
+
+    return replace(seen, children=tuple(made(c) if c.kind == "CronJob" else c for c in seen.children))
+
+
+def test_a_run_that_did_not_start_at_its_time_is_noticed() -> None:
+    """The schedule is hourly."""
+    late = on_time("2026-11-16T12:10:00Z", "2026-11-16T11:00:00Z", run_of(SINK))
+    status = status_of(late)
+    assert named(status, "OnSchedule") == ("False", "RunMissed")
+    text = message(status, "OnSchedule")
+    assert text == "the run of 2026-11-16T12:00:00Z has not started: run orders-s3sink-1 is still under way"
+    assert ("Warning", "RunMissed") in {(event.type, event.reason) for event in decided(late).events}
+    for fine in (
+        on_time("2026-11-16T12:10:00Z", "2026-11-16T12:00:00Z", run_of(SINK)),
+        # It may take a moment.
+        on_time("2026-11-16T12:04:00Z", "2026-11-16T11:00:00Z"),
+        # Nothing was due since the sink was created.
+        on_time("2026-11-16T12:50:00Z", None, created="2026-11-16T12:30:00Z"),
+    ):
+        assert named(status_of(fine), "OnSchedule") == ("True", "OnTime")
+    never = on_time("2026-11-16T12:50:00Z", None)
+    assert "see `kubectl describe cronjob orders-s3sink`" in message(status_of(never), "OnSchedule")
+    paused = replace(on_time("2026-11-16T12:50:00Z", None), resource=resource(SCHEDULE | {"state": "Paused"}))
+    assert not [c for c in status_of(paused)["conditions"] if c["type"] == "OnSchedule"]
+
+
+def test_a_missed_run_is_looked_for_when_it_would_count_as_missed() -> None:
+    seen = on_time("2026-11-16T12:10:00Z", "2026-11-16T12:00:00Z", run_of(SINK, 1, "Complete"))
+    settled = carried_out(seen, decided(seen))
+    assert decided(settled).requeue_after == pytest.approx(55 * 60 + 1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "last", "following"),
+    [
+        ("0 * * * *", "2026-11-18T15:00", "2026-11-18T16:00"),
+        ("@daily", "2026-11-18T00:00", "2026-11-19T00:00"),
+        ("*/20 9-17/4 * * MON-FRI", "2026-11-18T13:40", "2026-11-18T17:00"),
+        ("30 2 1,15 * *", "2026-11-15T02:30", "2026-12-01T02:30"),
+        # With both kinds of days one of them is enough: the 13th, and Fridays.
+        ("0 0 13 * 5", "2026-11-13T00:00", "2026-11-20T00:00"),
+        ("0 0 ? JAN,nov 3", "2026-11-18T00:00", "2026-11-25T00:00"),
+        ("0 0 29 2 *", None, "2028-02-29T00:00"),
+        ("5/25 15 * * *", "2026-11-18T15:05", "2026-11-18T15:30"),
+    ],
+)
+def test_times_of_a_schedule_are_those_of_cron(schedule: str, last: str | None, following: str) -> None:
+    times, now = cron_times(schedule), datetime.fromisoformat("2026-11-18T15:10Z")
+    found = times.last(now - timedelta(days=30), now)
+    assert found == (datetime.fromisoformat(f"{last}Z") if last else None)
+    assert times.next(now) == datetime.fromisoformat(f"{following}Z")

@@ -18,7 +18,7 @@ from s3sink_api.spec import Destination, S3Sink, parse
 from s3sink_job.base.errors import FencedError, S3SinkError
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
-from s3sink_job.commit import multipart_publisher
+from s3sink_job.commit import former_objects, multipart_publisher
 from s3sink_job.driver import driver, takeover
 from s3sink_job.driver.driver import Driver
 from s3sink_job.flush import partition_backoff
@@ -59,7 +59,7 @@ BATCH = 2
 
 @cache
 def sink(
-    delivery: str, request_retries: int, run: str, reset: Reset | None, generation: int, bad_records: str
+    delivery: str, request_retries: int, run: str, reset: Reset | None, generation: int, bad_records: str, mode: str
 ) -> S3Sink:
     to = {} if reset is None else {"position": reset.position}
     if to.get("position") == "Timestamp":
@@ -91,6 +91,8 @@ def sink(
                 },
                 "delivery": delivery,
                 "run": run,
+                "mode": mode,
+                "allowEmpty": mode == "FullRefresh",
             }
             | ({} if reset is None else {"reset": {"nonce": reset.nonce, "to": to}}),
         }
@@ -211,14 +213,16 @@ class ModelDriver(Driver):
         self.world, self.line = world, line
         delivery = "ExactlyOnce" if world.conditional else "AtLeastOnce"
         manifest = manifest or world.applied
+        run, mode = ("Once", "FullRefresh") if manifest.run else (run, "Append")
         super().__init__(
-            sink(delivery, request_retries, run, manifest.reset, manifest.generation, world.bad_records),
+            sink(delivery, request_retries, run, manifest.reset, manifest.generation, world.bad_records, mode),
             Secrets(line.name),
             None,
             REPORTER,
             cluster="c",
             stop=threading.Event(),
             clock=lambda: world.now,
+            run_id=manifest.run,
         )
         self.planner.limits = LIMITS
         BUCKETS[line.name] = ModelClient(world.store, lambda *request: world.request(line, *request))
@@ -312,6 +316,7 @@ def model_parts(world: World) -> Iterator[None]:
         patch.setattr(partition_backoff, "backoff", lambda retries, attempts: 1.0)
         patch.setattr(open_transactions, "first_open_transactions", lambda admin, partitions: [])
         patch.setattr(multipart_publisher, "ThreadPool", OneByOne)
+        patch.setattr(former_objects, "ThreadPool", OneByOne)
         patch.setattr(upload_pool, "ThreadPoolExecutor", AtOnce)
         patch.setattr(logs.log, "disabled", True)
         yield
@@ -328,6 +333,9 @@ def run_driver(world: World, process: Process, request_retries: int, manifest: A
         try:
             running.step()
             process.well, process.writer = True, running.committer.ledger.writer
+            if running.finished:
+                world.note(f"{process.name}: ends")
+                return
         except FencedError:
             world.note(f"{process.name}: fenced")
             return

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from s3sink_job.base.errors import S3SinkError
-from s3sink_job.flush.manifest import Gap, GapReason
-from s3sink_job.flush.state import SinkState
+from s3sink_job.commit.current_pointer import NAME
+from s3sink_job.flush.manifest import Gap, GapReason, number_of
+from s3sink_job.flush.refresh import last_replaced
+from s3sink_job.flush.state import RefreshPhase, SinkState
 from s3sink_job.flush.statefile import state_to_json
 from tests.protocol.drivers import INTERVAL, TOPIC, ModelDriver, model_parts
 from tests.protocol.log import BAD, Log, Records
@@ -40,6 +42,8 @@ def try_older_state(world: World, older: SinkState) -> None:
     trial.store.objects |= world.removed
     trial.store.restore(state_key, state_to_json(older))
     trial.watchdog.history.append(older)
+    # A run that the older state does not know begins again.
+    trial.watchdog.runs.clear()
     trial.note(f"-- the state of flush {older.flush}, epoch {older.epoch}, is put back")
     with model_parts(trial):
         driver = ModelDriver(trial, Direct(f"trial-{len(world.trace)}"))
@@ -53,6 +57,35 @@ def try_older_state(world: World, older: SinkState) -> None:
                     trial.blame("a rolled back state went unnoticed until its names were taken", error)
                 break
     trial.check()
+
+
+def prove_refreshed(world: World, driver: ModelDriver, steps: int = 60) -> None:
+    """The run ends, its objects are there, and those that it replaced are not."""
+    error: S3SinkError | None = None
+    for _ in range(steps):
+        world.now += INTERVAL + 1
+        try:
+            driver.step()
+            if driver.finished:
+                break
+        except S3SinkError as failure:
+            error = failure
+            world.note(f"{driver.line.name}: {type(failure).__name__}: {failure}")
+            if not failure.retryable:
+                break
+        world.check()
+    state = world.watchdog.history[-1]
+    if state.refresh is None or state.refresh.phase is not RefreshPhase.DONE or not state.refresh.run:
+        world.blame(f"the full refresh never ends; the last error: {error}; problems: {driver.problems}", error)
+        world.check()
+    world.watchdog.check_whole(state, "the run ended")
+    replaced = number_of(last_replaced(state))
+    for key, flush in world.watchdog.present.items():
+        if number_of(flush) <= replaced and key in world.store.objects:
+            world.blame(f"{key} of the flush {flush} is still there, and was replaced")
+    if world.watchdog.pointer != state.refresh.number:
+        world.blame(f"{NAME} names run {world.watchdog.pointer}, the current one is {state.refresh.number}")
+    world.check()
 
 
 def is_level(world: World, driver: ModelDriver) -> bool:
@@ -102,6 +135,8 @@ def committed_moves(world: World) -> list[Move]:
         for topic in state.topics.values():
             for partition, at in topic.partitions.items():
                 place = (topic.generation, partition)
+                if topic.generation in world.watchdog.abandoned:
+                    continue
                 if (before := reached.get(place, at.start)) < at.offset:
                     moves.append(Move(world.kafka.name(topic.id), *place, before, at.offset))
                 reached[place] = at.offset
@@ -131,7 +166,7 @@ def _stepped_over(world: World) -> list[str]:
     problems: list[str] = []
     last = world.watchdog.history[-1]
     for topic in last.topics.values():
-        since = [s for s in world.watchdog.history if s.resets == last.resets]
+        since = [s for s in world.watchdog.history if (s.resets, _run(s)) == (last.resets, _run(last))]
         for partition, at in topic.partitions.items():
             log = world.kafka.logs.get(partition)
             if log is None or world.kafka.id != world.kafka.name(topic.id) or not log.dead:
@@ -142,11 +177,17 @@ def _stepped_over(world: World) -> list[str]:
                 for t in state.topics.values()
                 for p, s in t.partitions.items()
                 if p == partition and world.kafka.name(t.id) == world.kafka.id
+                if t.generation not in world.watchdog.abandoned
             }
             generations = tuple(sorted({generation for generation, _ in starts}))
             move = Move(world.kafka.id, topic.generation, partition, min(start for _, start in starts), at.offset)
             problems += _unaccounted(world, log, log.written, move, generations)
     return problems
+
+
+def _run(state: SinkState) -> int:
+    """A full refresh begins again, as a reset does."""
+    return state.refresh.number if state.refresh else 0
 
 
 def _unaccounted(world: World, log: Log, branch: Records, move: Move, generations: tuple[int, ...]) -> list[str]:

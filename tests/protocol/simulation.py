@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from s3sink_job.base.errors import S3SinkError
+from s3sink_job.flush.manifest import number_of
+from s3sink_job.flush.refresh import unpublished_since
 from s3sink_job.proof.orphaned_uploads import orphaned_uploads
 from s3sink_job.stores.object_tags import FLUSH_TAG
 from tests.protocol.drivers import IDLE_AT, INTERVAL, TOPIC, ModelDriver, model_parts, run_driver
-from tests.protocol.proofs import prove_everything_once, prove_level, try_older_state
+from tests.protocol.proofs import prove_everything_once, prove_level, prove_refreshed, try_older_state
 from tests.protocol.store import TWICE
 from tests.protocol.watchdog import STATE_FOLDER
 from tests.protocol.world import (
@@ -49,6 +51,8 @@ class Setting:
     """Events that come more often than others."""
     writes: Fate | None = None
     """What goes wrong with a write; None leaves it to the choices."""
+    refresh: bool = False
+    """Whether there are full refreshes."""
 
 
 def simulate(choices: Choices, setting: Setting = Setting()) -> World:  # noqa: B008 - frozen
@@ -84,6 +88,7 @@ class _Run:
             *(self.reset, self.reset, self.elect, self.cut, self.read_and_remove, self.zombie, self.roll_back),
             *(self.hide, self.lead, self.gc),
             *(getattr(self, name) for name in setting.often for _ in range(16)),
+            *([self.refresh] * 4 + [self.append_only] if setting.refresh else ()),
         )
 
     def run(self) -> World:
@@ -237,13 +242,21 @@ class _Run:
         objects = [
             key
             for key, found in world.store.objects.items()
-            if not key.startswith(STATE_FOLDER)
+            if FLUSH_TAG in found.metadata
+            and not key.startswith(STATE_FOLDER)
             and (stored is None or _noted(found.metadata[FLUSH_TAG], stored, settled))
+            and not self._may_be_published(found.metadata[FLUSH_TAG])
         ]
         if objects:
             key = objects[self.pick(len(objects))]
             world.removed[key] = world.store.objects.pop(key)
             world.note(f"-- {key} was loaded and removed by its reader")
+
+    def _may_be_published(self, flush: str) -> bool:
+        """Whether a full refresh has not stored yet that the flush is published."""
+        state = self.world.watchdog.history[-1]
+        last, since = unpublished_since(state)
+        return last != since and number_of(flush) > number_of(since)
 
     def zombie(self) -> None:
         """A pod on a partitioned node restarts with an old manifest."""
@@ -281,6 +294,17 @@ class _Run:
             world.reset = (None, *self.resets)[self.pick(len(self.resets) + 1)]
         world.note(f"-- the manifest has {world.reset}")
 
+    def refresh(self) -> None:
+        """A new run; its Job may start several pods."""
+        self.world.apply(self.world.reset, run=f"run-{self.world.applied.generation}")
+        self.world.note(f"-- the full refresh {self.world.applied.run} is wanted")
+        self.start()
+
+    def append_only(self) -> None:
+        if self.world.applied.run:
+            self.world.apply(self.world.reset)
+            self.world.note("-- the mode is Append")
+
     def level(self, name: str) -> None:
         """A new driver alone, without faults, until everything is in the bucket; then the proof."""
         world = self.world
@@ -290,6 +314,10 @@ class _Run:
         for log in world.kafka.logs.values():
             log.held = None
         world.note(f"-- {name} runs alone")
+        if self.setting.refresh:
+            world.apply(world.reset, run=name)
+            prove_refreshed(world, ModelDriver(world, Direct(f"{name}-refresh")))
+            world.apply(world.reset)
         prove_level(world, ModelDriver(world, Direct(name)))
         if world.reset and world.reset.nonce not in {done.nonce for done in world.watchdog.history[-1].resets}:
             world.blame(f"{world.reset} was never carried out")

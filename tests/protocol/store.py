@@ -59,6 +59,7 @@ class ModelS3:
         forgets: bool = False,
     ) -> None:
         self.on_change = on_change
+        self.on_delete: Callable[[str, Stored], None] = lambda key, stored: None
         self.conditional = conditional
         self.twice = twice
         self.opaque = opaque
@@ -100,6 +101,10 @@ class ModelS3:
     def abort(self, upload_id: str) -> None:
         self._pending(upload_id)
         del self.uploads[upload_id]
+
+    def delete(self, key: str) -> None:
+        if (stored := self.objects.pop(key, None)) is not None:
+            self.on_delete(key, stored)
 
     def copy(self, on_change: Callable[[str, Stored | None, Stored], None]) -> ModelS3:
         kind = {"conditional": self.conditional, "twice": self.twice, "opaque": self.opaque, "forgets": self.forgets}
@@ -225,7 +230,7 @@ class ModelClient:
         return {"ETag": self._ask(f"part {PartNumber} of {Key} ({UploadId})", call, True)}
 
     def delete_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
-        self._ask(f"delete {Key}", lambda: self._store.objects.pop(Key, None), True)
+        self._ask(f"delete {Key}", lambda: self._store.delete(Key), True)
         return {}
 
     def complete_multipart_upload(

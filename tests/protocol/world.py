@@ -118,6 +118,8 @@ class Applied:
 
     generation: int = 1
     reset: Reset | None = None
+    run: str = ""
+    """Of a full refresh: its id. Empty for `mode: Append`."""
 
 
 class World:
@@ -138,6 +140,7 @@ class World:
         """Whether the store keeps all that exactly once needs."""
         self.watchdog = Watchdog(conditional=self.conditional, blame=self.blame)
         self.store = ModelS3(self.watchdog.changed, **self.store_kind)  # type: ignore[arg-type]
+        self.store.on_delete = self.watchdog.deleted
         self.letters = ModelLetters(self.watchdog.sent)
         self.applied = Applied()
         """What the manifest says for drivers that start from now on."""
@@ -158,6 +161,7 @@ class World:
         made.kafka = deepcopy(self.kafka)
         made.watchdog = self.watchdog.copy(made.blame)
         made.store = self.store.copy(made.watchdog.changed)
+        made.store.on_delete = made.watchdog.deleted
         made.letters = self.letters.copy(made.watchdog.sent)
         return made
 
@@ -169,9 +173,9 @@ class World:
     def reset(self, reset: Reset | None) -> None:
         self.apply(reset)
 
-    def apply(self, reset: Reset | None) -> None:
+    def apply(self, reset: Reset | None, run: str = "") -> None:
         self.earlier.append(self.applied)
-        self.applied = Applied(self.applied.generation + 1, reset)
+        self.applied = Applied(self.applied.generation + 1, reset, run)
 
     def note(self, text: str) -> None:
         self.trace.append(text)

@@ -10,6 +10,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "run": "Continuous, Once (writes up to the end offsets seen at its start, then completes) or Scheduled.",
         "schedule": "With run Scheduled: when to run, as a cron schedule.",
         "mode": "Append, or FullRefresh with run Once or Scheduled: each run replaces what the sink wrote before.",
+        "allowEmpty": "Whether a FullRefresh may replace records of a topic that has no records in Kafka now.",
         "reset": "Starts every topic again, as its next generation. Written objects stay. Each nonce works once.",
         "layout": "The folders and names of objects.",
         "format": "What is inside the objects, and how it is compressed.",

@@ -58,6 +58,16 @@ _MODE_CEL = Rule(
 )
 
 
+def _allow_empty(allow_empty: bool, sections: Sections) -> None:
+    if allow_empty and (mode := sections.get("mode")) == "Append":
+        raise Refusal(f"is only for mode: FullRefresh, and mode is {mode}", show=False)
+
+
+_ALLOW_EMPTY_CEL = forbidden(
+    "self.mode == 'FullRefresh' || !self.allowEmpty", "is only for mode: FullRefresh", at=".allowEmpty"
+)
+
+
 def _offsets_of_reset(reset: Reset | None, sections: Sections) -> None:
     """Not in CEL: see `not_in_cel.py`."""
     if reset is not None and (source := sections.get("source")):
@@ -134,22 +144,43 @@ _WALLCLOCK_CEL = Rule(
 )
 
 
+SHOWN_AT_ONCE = (
+    f"must not be {alternatives(ONE_RECORD_FORMATS)} with mode: FullRefresh, since its objects are visible before the"
+    " run is complete"
+)
+
+
+def _full_refresh_hides_objects(format: Format, sections: Sections) -> None:
+    if sections.get("mode") == "FullRefresh" and FORMATS[format.type].one_record_objects:
+        raise Refusal(SHOWN_AT_ONCE, at=("type",), show=False)
+
+
+_FULL_REFRESH_FORMAT_CEL = Rule(
+    f"self.mode != 'FullRefresh' || {is_not_in('self.format.type', ONE_RECORD_FORMATS)}",
+    SHOWN_AT_ONCE,
+    at=".format.type",
+)
+
 Check = Callable[[Any, Sections], None]
 CHECKS: Mapping[str, tuple[Check, ...]] = {
     "destination": (_topics_beside_state,),
     "run": (_run,),
     "schedule": (_schedule,),
     "mode": (_mode,),
+    "allow_empty": (_allow_empty,),
     "reset": (_offsets_of_reset,),
     "layout": (_folders_of_fields,),
-    "format": (_names_of_one_record_objects,),
+    "format": (_names_of_one_record_objects, _full_refresh_hides_objects),
     "errors": dead_letter_checks.CHECKS,
 }
 """By the field of the spec that is checked. The fields before it are parsed already."""
 CEL: tuple[Rule, ...] = (
     *map(
         ratcheted,
-        (*_SCHEDULE_CEL, _ENDING_OFFSETS_CEL, _MODE_CEL, *dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL),
+        (
+            *(*_SCHEDULE_CEL, _ENDING_OFFSETS_CEL, _MODE_CEL, _ALLOW_EMPTY_CEL, _FULL_REFRESH_FORMAT_CEL),
+            *(*dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL),
+        ),
     ),
     # Lists and texts are too costly to judge twice: of old ones the API server does not know how long they may be.
     _WALLCLOCK_CEL,

@@ -47,7 +47,6 @@ _SCHEMA = NotBuilt(
 )
 
 NOT_BUILT: tuple[NotBuilt, ...] = (
-    NotBuilt("spec.mode", "use Append", ("Append",)),
     NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_COLUMNS_BY_SCHEMA),
     _SCHEMA,
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),

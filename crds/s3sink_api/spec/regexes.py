@@ -36,8 +36,8 @@ _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 INSTANT = rf"{_DATE}([Tt]{_TIME}:[0-5][0-9](\.[0-9]{{1,9}})?([Zz]|[+-]{_TIME}))?"
 
 CRON_NAMES = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 
 def _numbers(low: int, high: int) -> str:
@@ -64,8 +64,8 @@ CRON_FIELDS: tuple[tuple[str, str, int, int], ...] = (
     ("minute", _cron_field(0, 59), 0, 59),
     ("hour", _cron_field(0, 23), 0, 23),
     ("day of the month", _cron_field(1, 31), 1, 31),
-    ("month", _cron_field(1, 12, _MONTHS), 1, 12),
-    ("day of the week", _cron_field(0, 6, _DAYS), 0, 6),
+    ("month", _cron_field(1, 12, MONTHS), 1, 12),
+    ("day of the week", _cron_field(0, 6, DAYS), 0, 6),
 )
 """The fields of a cron schedule: name, regular expression for lower case, lowest and highest number."""
 CRON = f" *{' +'.join(f'({pattern})' for _, pattern, _, _ in CRON_FIELDS)} *"

@@ -10,7 +10,7 @@ from typing import cast
 from s3sink_api.cel import Rule, is_not_in, listed, ratcheted
 from s3sink_api.formats import CODECS
 from s3sink_api.spec import cross_checks
-from s3sink_api.spec.cross_checks import NAMED_BY_RECORD, ONE_RECORD_FORMATS, Check
+from s3sink_api.spec.cross_checks import NAMED_BY_RECORD, ONE_RECORD_FORMATS, SHOWN_AT_ONCE, Check
 from s3sink_api.spec.destination import overlap
 from s3sink_api.spec.field_errors import Refusal, alternatives
 from s3sink_api.spec.format import (
@@ -166,6 +166,9 @@ _OBJECT_NAME_CEL = _of_routes(
     f"{is_not_in(_KIND_OF_ROUTE, ONE_RECORD_FORMATS)} || {_NAMES_OF_ROUTE} != 'Upload'",
     f"layout.objectName: must not be Upload, {NAMED_BY_RECORD}",
 )
+_FULL_REFRESH_CEL = _of_routes(
+    f"self.mode != 'FullRefresh' || {is_not_in(_KIND_OF_ROUTE, ONE_RECORD_FORMATS)}", f"format.type: {SHOWN_AT_ONCE}"
+)
 _TOPICS_BESIDE_STATE_CEL = Rule(
     "!has(self.routes) || !has(self.source.topics)"
     " || !(self.destination.statePrefix.split('/')[0] in self.source.topics)"
@@ -174,6 +177,6 @@ _TOPICS_BESIDE_STATE_CEL = Rule(
     at=".routes",
 )
 CEL: tuple[Rule, ...] = (
-    *map(ratcheted, (*_FORMAT_CEL, _APART_FROM_STATE_CEL, _OBJECT_NAME_CEL)),
+    *map(ratcheted, (*_FORMAT_CEL, _APART_FROM_STATE_CEL, _OBJECT_NAME_CEL, _FULL_REFRESH_CEL)),
     _TOPICS_BESIDE_STATE_CEL,
 )

@@ -97,6 +97,7 @@ class Sections(TypedDict, total=False):
     source: Source
     destination: Destination
     run: str
+    mode: str
     layout: Layout
     format: Format
     flush: Flush

@@ -52,6 +52,7 @@ class Spec:
     run: Annotated[RunMode, Field(validate_default=True)] = "Continuous"
     schedule: Annotated[Schedule | None, Field(validate_default=True)] = None
     mode: WriteMode = "Append"
+    allow_empty: bool = False
     reset: Reset | None = None
     layout: Layout = Layout()
     format: Format = Format()

@@ -21,6 +21,7 @@ from s3sink_operator.decide.children.workloads import WORKLOADS, rolled_out, spe
 from s3sink_operator.decide.conditions import Condition
 from s3sink_operator.decide.runs import runs_of
 from s3sink_operator.decide.status.events import events_between
+from s3sink_operator.decide.status.missed_runs import missed_run_deadlines
 from s3sink_operator.decide.status.new_status import figures_due, new_status, worth_writing
 from s3sink_operator.decide.status.readiness import start_deadlines
 from s3sink_operator.decide.validation import validate
@@ -68,7 +69,7 @@ def decide(observation: Observation, settings: Settings, *, hold_rollout: bool =
     pending = bool(changes.apply or delete or assessment.waiting_for)
     again = [SOON] if pending or assessment.name_conflict else []
     again += [HELD_AGAIN] if held else []
-    again += start_deadlines(observation, assessment)
+    again += start_deadlines(observation, assessment) + missed_run_deadlines(observation, assessment)
     if not writing and dict(status) != dict(resource.status):
         again.append(figures_due(observation, settings.figures_every))
     return Decision(

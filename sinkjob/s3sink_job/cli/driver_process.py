@@ -30,6 +30,7 @@ def run_driver(
     grace: float,
     json_logs: bool | None,
     status_file: Path | None,
+    run_id: str = "",
 ) -> int:
     """Runs until done or stopped. Returns the exit code."""
     on_terminal = sys.stderr.isatty()
@@ -40,7 +41,7 @@ def run_driver(
     reporter = Reporter(generation=sink.metadata.generation)
     stop = threading.Event()
     spark = session.result()
-    driver = Driver(sink, opened.secrets, spark, reporter, cluster=cluster_id(), stop=stop)
+    driver = Driver(sink, opened.secrets, spark, reporter, cluster=cluster_id(), stop=stop, run_id=run_id)
     loop = Loop(driver, grace=grace)
     heartbeat = SparkHeartbeat(spark, stop)
     server = serve(reporter, listen, lambda: loop.healthy() and heartbeat.alive)

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def find_text(doc: dict[str, Any]) -> str:
-    return os.linesep.join(_offset_lines(doc) if "outcome" in doc else _key_lines(doc))
+    lines = _offset_lines(doc) if "outcome" in doc else _key_lines(doc)
+    return os.linesep.join([*lines, *([doc["refresh"]] if "refresh" in doc else [])])
 
 
 def _offset_lines(doc: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ def plan_text(doc: dict[str, Any]) -> str:
     lines = [f"{doc['sink']}: {state}"]
     if doc["publishing"]:
         lines.append(f"flush {doc['publishing']} is committed and would be published first")
+    lines += _refresh_lines(doc["refresh"] or {})
     if doc["end"]:
         lines.append(f"the run ends at spec.source.endingOffsets, {doc['end']}")
     lines += doc["notes"]
@@ -26,6 +27,18 @@ def plan_text(doc: dict[str, Any]) -> str:
     if doc["paused"]:
         lines.append("spec.state is not Running: nothing would be written")
     return os.linesep.join(lines)
+
+
+def _refresh_lines(doc: dict[str, Any]) -> list[str]:
+    lines = []
+    if run := doc.get("unfinished"):
+        what = f"full refresh {run['run']} is not finished ({run['phase']})"
+        resumes = f"with --run-id {run['run']} it would go on; any other run abandons it, and so does mode: Append"
+        lines.append(f"{what}: {resumes if run['phase'] == 'Writing' else 'it would be finished first'}")
+    if found := doc.get("replaces"):
+        counts = f"{found['objects']:,} objects with {found['records']:,} records, {found['bytes']:,} bytes"
+        lines.append(f"a new full refresh would begin, and replace {counts} at its end")
+    return lines
 
 
 def _flush_line(due: list[dict[str, Any]]) -> str:

@@ -34,6 +34,13 @@ def run(
         Path | None,
         typer.Option(envvar=environment.STATUS_FILE, help="File for the last status, as JSON, when the run ends."),
     ] = None,
+    run_id: Annotated[
+        str,
+        typer.Option(
+            envvar=environment.RUN_ID,
+            help="With mode: FullRefresh: resumes the run with this id, or begins it. Default: a new run each time.",
+        ),
+    ] = "",
     json_logs: Annotated[
         bool | None, typer.Option("--json-logs/--short-logs", help="Default: JSON unless on a terminal.")
     ] = None,
@@ -54,6 +61,11 @@ def run(
         from s3sink_job.cli.driver_process import run_driver
 
         code = run_driver(
-            opened, session, listen=(host, int(port)), grace=grace, json_logs=json_logs, status_file=status_file
+            *(opened, session),
+            listen=(host, int(port)),
+            grace=grace,
+            json_logs=json_logs,
+            status_file=status_file,
+            run_id=run_id,
         )
     raise typer.Exit(code)

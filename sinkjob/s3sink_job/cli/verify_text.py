@@ -21,6 +21,10 @@ def verify_text(report: VerifyReport) -> str:
     if report.left is not None:
         left = f"{report.left:,} offsets below it are not written yet" if report.left else "reached"
         lines.append(f"end         endingOffsets: {left}")
+    if report.refresh:
+        lines.append(f"refresh     {report.refresh}")
+    if report.former:
+        lines.append(f"replaced    {report.former:,} objects that a full refresh replaced are still there")
     if counts.dead_lettered:
         lines.append(f"letters     {counts.dead_lettered:,} bad records as dead letters")
     if report.sent or report.gone:

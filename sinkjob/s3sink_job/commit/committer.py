@@ -12,6 +12,7 @@ from s3sink_job.commit.multipart_publisher import MultipartPublisher
 from s3sink_job.commit.publisher import Publisher
 from s3sink_job.commit.schemas import Schemas
 from s3sink_job.flush.manifest import Gap, LastLetter, LetterTopicEntry, Manifest, ObjectEntry, SliceEntry, SourceLog
+from s3sink_job.flush.refresh import is_publishing_run, published_of_run
 from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.transitions import commit, published
 from s3sink_job.task.encoding_documents import encoding_to_doc
@@ -69,9 +70,12 @@ class Committer:
             raise
         if self.letters is not None:
             lost += self.letters.publish(self.ledger, manifest)
+        keys = {entry.key for entry in lost}
+        numbers = [n for n, entry in enumerate(manifest.objects) if entry.key in keys]
         if self.state.publishing is not None:
-            keys = {entry.key for entry in lost}
-            self.swap(published(self.state, [n for n, entry in enumerate(manifest.objects) if entry.key in keys]))
+            self.swap(published(self.state, numbers))
+        elif is_publishing_run(self.state):
+            self.swap(published_of_run(self.state, manifest.name, numbers))
         if self.letters is not None:
             self.letters.remove_staged(self.ledger, manifest)
         return lost

@@ -9,7 +9,8 @@ from dataclasses import replace
 from s3sink_job.base.errors import FencedError, FinalError, ProtocolError, TransientError
 from s3sink_job.commit.ownership import check_not_rolled_back, check_owner, check_resource
 from s3sink_job.commit.state_object import StateObject
-from s3sink_job.flush.manifest import Manifest, manifest_from_json
+from s3sink_job.flush.manifest import Manifest, manifest_from_json, number_of
+from s3sink_job.flush.refresh import last_replaced, visible_state
 from s3sink_job.flush.rollback import TYPED_SCHEMA
 from s3sink_job.flush.state import Owner, Resource, SinkState
 from s3sink_job.flush.transitions import raise_epoch
@@ -134,11 +135,19 @@ class Ledger:
 
     def history(self, state: SinkState) -> Iterator[Manifest]:
         """Every committed flush, the last one first. Manifests of attempts that were not committed are left out."""
-        name = state.last
-        while name is not None:
-            manifest = self.manifest(name)
+        return self.chain(state.last)
+
+    def current(self, state: SinkState) -> Iterator[Manifest]:
+        """The flushes whose objects are the sink's output: without those that a full refresh replaced, or writes."""
+        visible = visible_state(state)
+        return self.chain(visible.last, last_replaced(visible))
+
+    def chain(self, last: str | None, after: str | None = None) -> Iterator[Manifest]:
+        """The flushes from `last` back to the one that follows `after`, or to the first one."""
+        while last is not None and number_of(last) > number_of(after):
+            manifest = self.manifest(last)
             yield manifest
-            name = manifest.previous
+            last = manifest.previous
 
     def put_schema(self, text: str, *, typed: bool = False) -> str:
         """Stores a schema under the hash of its text, which is its name; `typed` has types that 0.1.0 does not read."""

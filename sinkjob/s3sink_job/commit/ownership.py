@@ -75,6 +75,11 @@ def _was_committed(ledger: Ledger, state: SinkState, manifest: Manifest) -> bool
     """Whether the manifest proves that a later state than this one was stored."""
     if manifest.epoch > state.epoch or number_of(manifest.previous) > state.flush:
         return True
+    return is_visible(ledger, manifest)
+
+
+def is_visible(ledger: Ledger, manifest: Manifest) -> bool:
+    """Whether some of its first objects are there."""
     # Objects without an upload prove nothing: they are visible before the commit.
     uploads = [entry for entry in manifest.objects if entry.upload_id][:OBJECTS_CHECKED]
     found = (ledger.bucket.named(entry.bucket).head(entry.key) for entry in uploads)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from s3sink_job.commit.committer import Committer
 from s3sink_job.commit.letter_publisher import LetterPublisher
 from s3sink_job.commit.repairs import Repairs
 from s3sink_job.driver.flusher import Flusher
+from s3sink_job.driver.full_refresh import FullRefresh
 from s3sink_job.driver.observer import Observation, Observer
 from s3sink_job.driver.planner import Planner
 from s3sink_job.driver.takeover import check_store, take_over
@@ -50,7 +52,9 @@ class Driver:
         cluster: str,
         stop: threading.Event,
         clock: Callable[[], float] = time.time,
+        run_id: str = "",
     ) -> None:
+        """`run_id`: of a full refresh. A driver with the same id resumes the run; one without begins a new run."""
         self.sink, self.spec, self.secrets, self.spark = sink, sink.spec, secrets, spark
         self.reporter, self.cluster, self.stop, self.clock = reporter, cluster, stop, clock
         self.routing = Routing(sink.spec)
@@ -61,12 +65,14 @@ class Driver:
         self._nothing_due = False
         self.kafka = self._connect_to_kafka()
         self.flush_job = self._new_flush_job()
-        self.observer = Observer(self.spec, self.kafka, self.routing, self.flush_job.leaders, reporter, clock)
+        run = (run_id or uuid.uuid4().hex) if self.spec.mode == "FullRefresh" else None
+        self.observer = Observer(self.spec, self.kafka, self.routing, self.flush_job.leaders, reporter, clock, run)
         self.planner = Planner(self.spec, self.routing, clock)
         self.flusher = Flusher(self.flush_job, self.kafka, self.planner.backoff, reporter, clock)
         repair_backoff = PartitionBackoff(self.spec.errors.retries, clock, ends=self.spec.ends)
         skip_lost = self.spec.source.on_data_loss == "Skip"
         self.repairs = Repairs(self.flush_job, self.observer.topics, repair_backoff, clock, skip_lost=skip_lost)
+        self.refresh = FullRefresh(sink, run, self.flusher, reporter, clock)
         self._open_transactions = OpenTransactionWatch(clock)
         self._group_offsets = GroupOffsets(self.spec.source.publish_offsets_to, reporter, clock)
 
@@ -103,6 +109,7 @@ class Driver:
         conditional = probed.fault is None
         letters = LetterPublisher(self._letter_topic)
         committer = take_over(self.sink, bucket, self.clock, letters, cluster=self.cluster, conditional=conditional)
+        self.refresh.taken_over(committer)
         if self.spec.errors.dead_letter and (topic := self.spec.errors.dead_letter.topic):
             check_letter_topic(self.spec, self._letter_topic(topic), self.kafka.admin())
             # After the takeover: it fences the sessions of earlier drivers.
@@ -120,7 +127,14 @@ class Driver:
         """Returns the seconds until the next step."""
         committer = self.committer if self.committer and not self.committer.in_doubt else self.open()
         committer.ledger.use(self.bucket())
-        self._finish_earlier_flushes(committer)
+        repaired = self._finish_earlier_flushes(committer)
+        if self.refresh.is_over(committer.state):
+            self.reporter.refreshed(committer.state)
+            return 0.0
+        self.refresh.abandon_other(committer)
+        if self.refresh.advance(committer):
+            return self._until_next_advance(committer.state, repaired=repaired)
+        self.refresh.check_before_it_begins(committer, self.routing)
         observation = self.observer.observe(committer)
         plan = self.planner.plan(committer.state, observation)
         self._report(committer.state, observation, plan)
@@ -136,16 +150,28 @@ class Driver:
             self.reporter.phase("Paused", "spec.state is Paused: nothing is flushed")
             return self.planner.poll_interval
         self._report_health()
+        if self.refresh.is_writing(committer.state) and not self.problems and self._drained(committer.state):
+            self.refresh.end_writing(committer, observation.changes.known)
+            return 0.0
         return self._until(plan)
 
-    def _finish_earlier_flushes(self, committer: Committer) -> None:
-        """Publishes what was committed and not published, and repairs some of what was lost."""
+    def _until_next_advance(self, state: SinkState, *, repaired: bool) -> float:
+        """A full refresh waits for lost objects only, and only if none could be written again just now."""
+        self.reporter.refreshed(state)
+        self.problems = dict(self.repairs.backoff.problems) if state.lost else {}
+        if state.lost:
+            self._report_health()
+        return self.planner.poll_interval if state.lost and not repaired else 0.0
+
+    def _finish_earlier_flushes(self, committer: Committer) -> bool:
+        """Publishes what was committed and not published, and repairs some of what was lost: whether it could."""
         if committer.state.publishing is not None:
             self.flusher.publish(committer, committer.ledger.manifest(committer.state.publishing))
         admin = self.kafka.admin()
         if repaired := self.repairs.repair_some(committer, admin, self.kafka.properties):
             self.reporter.lost(repaired.gaps)
             self.flusher.publish(committer, repaired)
+        return repaired is not None
 
     def _until(self, plan: Plan) -> float:
         poll = self.planner.poll_interval
@@ -156,14 +182,24 @@ class Driver:
         """`run: Once` or `Scheduled`: everything that was there at the start is published, except what is blocked."""
         if self.committer is None or self.committer.in_doubt or self.committer.state.publishing is not None:
             return False
+        state = self.committer.state
+        if self.refresh.is_over(state):
+            return True
+        if state.refresh is not None and state.refresh.unfinished and not self.refresh.is_writing(state):
+            return bool(state.lost) and self.repairs.all_given_up(self.committer)
         # One more observation after the last flush reports the final offsets.
         if not self._nothing_due or not self.repairs.all_given_up(self.committer):
             return False
-        return self.planner.draining.finished(self.committer.state, self._blocked, self.planner.backoff)
+        return self._drained(state) and (bool(self.problems) or self.refresh.appends)
+
+    def _drained(self, state: SinkState) -> bool:
+        return self.planner.draining.finished(state, self._blocked, self.planner.backoff)
 
     def complete(self) -> None:
         """The run is complete. The next one with `Latest` fixes an end of its own."""
-        if self.committer is not None and isinstance(self.spec.source.ending_offsets, ToLatest):
+        if self.committer is None or self.refresh.is_over(self.committer.state):
+            return
+        if isinstance(self.spec.source.ending_offsets, ToLatest):
             self.committer.swap(replace(self.committer.state, end=None))
 
     @property
@@ -187,7 +223,8 @@ class Driver:
         if lasting:
             self.reporter.phase("Degraded", lasting[0].message)
         else:
-            self.reporter.phase("Running", "the driver runs")
+            progress = self.refresh.progress(self.committer.state) if self.committer else ""
+            self.reporter.phase("Running", progress or "the driver runs")
         if not self.problems:
             self.reporter.well()
 

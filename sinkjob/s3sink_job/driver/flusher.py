@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from s3sink_api.spec import Errors
 from s3sink_job.base.errors import FinalError, TransientError
@@ -12,6 +13,7 @@ from s3sink_job.flush.manifest import LetterTopicEntry, Manifest, Slice, manifes
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.topic_changes import TopicChanges
+from s3sink_job.flush.transitions import is_writing_run
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.leaders import source_logs
@@ -70,8 +72,21 @@ class Flusher:
         _log_bad_records(moved)
         for result in moved:
             self._reporter.left_out(result.slice.at, result.unknown_fields)
-        self.publish(committer, manifest)
+        if is_writing_run(committer.state):
+            self._hold(manifest)
+        else:
+            self.publish(committer, manifest)
         return not any(r.failure for r in results)
+
+    def _hold(self, manifest: Manifest) -> None:
+        """A flush of a full refresh becomes visible with all others of its run."""
+        now = self._clock()
+        self._reporter.held(manifest, now - self._began, now)
+        logs.info("written, and not visible before the end of the run", **_summary(manifest, now - self._began))
+
+    def publish_of_run(self, committer: Committer, manifest: Manifest) -> None:
+        self._began = self._clock()
+        self.publish(committer, manifest)
 
     def publish(self, committer: Committer, manifest: Manifest) -> None:
         lost = committer.publish(manifest)
@@ -82,15 +97,7 @@ class Flusher:
             )
         now = self._clock()
         self._reporter.flushed(manifest, now - self._began, now, lost)
-        logs.info(
-            "flushed",
-            flush=manifest.number,
-            records=manifest.rows,
-            objects=len(manifest.data),
-            bytes=manifest.size,
-            reason=",".join(sorted({s.reason for s in manifest.slices})),
-            seconds=round(now - self._began, 3),
-        )
+        logs.info("flushed", **_summary(manifest, now - self._began))
 
     def _handle_failures(self, results: list[SliceResult]) -> None:
         """Each failed partition gets its own backoff; the others go on."""
@@ -104,6 +111,17 @@ class Flusher:
             error = TransientError if failure.retryable else FinalError
             self._reporter.failed(error(failure.message, reason=failure.reason), until)
             logs.warning("slice failed", slice=str(result.slice), reason=failure.reason, cause=failure.message)
+
+
+def _summary(manifest: Manifest, seconds: float) -> dict[str, Any]:
+    return {
+        "flush": manifest.number,
+        "records": manifest.rows,
+        "objects": len(manifest.data),
+        "bytes": manifest.size,
+        "reason": ",".join(sorted({s.reason for s in manifest.slices})),
+        "seconds": round(seconds, 3),
+    }
 
 
 def _letter_topic(errors: Errors, results: list[SliceResult], admin: Admin) -> LetterTopicEntry | None:

@@ -109,6 +109,8 @@ class Loop:
         reporter.well()
         bounded = self.driver.spec.source.ending_offsets is not None
         what = "everything below endingOffsets" if bounded else "everything that was there at the start"
+        if self.driver.spec.mode == "FullRefresh":
+            what = "the full refresh is complete: everything up to its end"
         reporter.phase("Completed", f"{what} is in the bucket")
         return DONE
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from s3sink_api.spec import EndingOffsets, FromEarliest, FromTimestamp, Reset, Spec, StartingOffsets, ToTimestamp
+from s3sink_api.spec import (
+    EndingOffsets,
+    FromEarliest,
+    FromTimestamp,
+    Reset,
+    Spec,
+    StartingOffsets,
+    ToLatest,
+    ToTimestamp,
+)
 from s3sink_job.base.errors import FinalError, TransientError
 from s3sink_job.commit.committer import Committer
 from s3sink_job.flush.ending_offsets import (
@@ -17,10 +26,12 @@ from s3sink_job.flush.ending_offsets import (
     within_end,
 )
 from s3sink_job.flush.kafka_metadata import Offsets, Topic, TopicPartition
+from s3sink_job.flush.refresh import begin_run, describe_totals, emptied_topics, must_begin, replaced_totals
 from s3sink_job.flush.resets import pending_reset, reset_topics
 from s3sink_job.flush.starting_offsets import describe_start, start_topics, starting_offsets
-from s3sink_job.flush.state import SinkState, Truncation
+from s3sink_job.flush.state import SinkState, Totals, Truncation
 from s3sink_job.flush.topic_changes import TopicChanges, detect_topic_changes
+from s3sink_job.flush.transitions import is_writing_run, record_reset
 from s3sink_job.kafka.admin import Admin, KafkaUnavailable
 from s3sink_job.kafka.connection import KafkaConnection
 from s3sink_job.kafka.leaders import Leaders, source_logs
@@ -46,7 +57,10 @@ class Observer:
         leaders: Leaders,
         reporter: Reporter,
         clock: Callable[[], float],
+        run: str | None = None,
     ) -> None:
+        """`run`: the id of the full refresh that this driver carries out; None in `mode: Append`."""
+        self._run = run
         self._spec, self._kafka, self._routing, self._leaders = spec, kafka, routing, leaders
         self._reporter, self._clock = reporter, clock
         self.topics = Topics(spec.source, clock)
@@ -68,21 +82,28 @@ class Observer:
         topics = self.topics.find(admin, committer.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
         self._routing.find_routes(admin.matches, known)
-        reset = pending_reset(self._spec.reset, committer.state)
-        self._check_topics(topics, known, committer.state, reset)
+        state = committer.state
+        begins = self._run is not None and must_begin(state, self._run)
+        # The manifest of a run does not change: what it says now is for the next one.
+        reset = None if is_writing_run(state) else pending_reset(self._spec.reset, state)
+        self._check_topics(topics, known, state, reset)
         seen = self._offsets(admin, known)
         notes = self._topics_without_id(known)
-        if reset and committer.state.lost:
-            count = sum(map(len, committer.state.lost.values()))
+        if (reset or begins) and state.lost:
+            count = sum(map(len, state.lost.values()))
+            what = f"reset {reset.nonce!r}" if reset else f"the full refresh {self._run}"
             raise TransientError(
-                f"reset {reset.nonce!r} waits until {count} lost objects are written again or given up",
-                reason="RepairUnderWay",
+                f"{what} waits until {count} lost objects are written again or given up", reason="RepairUnderWay"
             )
-        state = committer.state
-        if reset or not state.contacted:
+        ended: tuple[str, ...] = ()
+        if begins:
+            state, started = self._begin_run(state, topics, known, seen, reset)
+            notes += started
+        elif reset or not state.contacted:
             state, started = self._start(state, known, seen, reset)
             notes += started
-        state, ended = self._fix_end(state, known, seen)
+        if not is_writing_run(state):
+            state, ended = self._fix_end(state, known, seen)
         if state != committer.state:
             committer.swap(state)
         ids = {name: topic.id for name, topic in known.items()}
@@ -101,8 +122,11 @@ class Observer:
     ) -> None:
         if not topics and self._spec.ends:
             raise FinalError(self.topics.none_matches, reason="NoTopicMatches")
-        if len(known) < len(topics) and (not state.contacted or self._needs_all_topics(reset)):
-            missing = ", ".join(sorted(set(topics) - set(known)))
+        begins = self._run is not None and must_begin(state, self._run)
+        # A topic of a pattern that surely does not exist any more is an empty one.
+        wanted = set(topics) - set(self.topics.gone) if begins else set(topics)
+        if not wanted <= set(known) and (begins or not state.contacted or self._needs_all_topics(reset)):
+            missing = ", ".join(sorted(wanted - set(known)))
             waits = f". The reset to {describe_start(reset.to)} waits for it" if reset else ""
             raise FinalError(
                 f"spec.source.topics: no such topic on {self._spec.source.bootstrap_servers}: {missing}{waits}",
@@ -151,6 +175,51 @@ class Observer:
         names = ". New objects have the next generation in their names" if state.topics else ""
         note = f"reset {reset.nonce!r}: every topic begins at {describe_start(wanted)}{names}"
         return reset_topics(state, reset.nonce, topics, starts, self._clock(), epochs), (note,)
+
+    def _begin_run(
+        self,
+        state: SinkState,
+        topics: Mapping[str, Topic | None],
+        known: Mapping[str, Topic],
+        seen: Mapping[TopicPartition, Offsets],
+        reset: Reset | None,
+    ) -> tuple[SinkState, tuple[str, ...]]:
+        """Begins a full refresh. It has to see every topic, since it replaces the objects of all of them."""
+        assert self._run is not None
+        _need_every_partition("a full refresh", known, seen)
+        source, now = self._spec.source, self._clock()
+        wanted = reset.to if reset else source.starting_offsets
+        field = "spec.reset.to" if reset else "spec.source.startingOffsets"
+        starts = starting_offsets(wanted, seen, self._offsets_at(wanted, seen), field)
+        until = source.ending_offsets or ToLatest(position="Latest")
+        ends = ending_offsets(until, seen, self._offsets_at(until, seen), now)
+        former = replaced_totals(state)
+        if former.records and not self._spec.allow_empty:
+            self._refuse_empty(state, topics, known, starts, ends, former)
+        epochs = {at: offsets.leader_epoch for at, offsets in seen.items()}
+        state = begin_run(state, self._run, known, starts, ends, now, epochs)
+        if reset:
+            state = record_reset(state, reset.nonce, now)
+        replaces = f"replaces {describe_totals(former)}" if former.objects else "replaces nothing: there is nothing yet"
+        return state, (f"full refresh {self._run} begins at {describe_start(wanted)}. At its end it {replaces}",)
+
+    def _refuse_empty(
+        self,
+        state: SinkState,
+        topics: Mapping[str, Topic | None],
+        known: Mapping[str, Topic],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        former: Totals,
+    ) -> None:
+        empty = [*emptied_topics(state, known, starts, ends), *sorted(set(topics) - set(known))]
+        if empty:
+            raise FinalError(
+                f"Kafka has no records for the full refresh of {', '.join(empty)}. It would replace "
+                f"{describe_totals(former)} without them. Nothing was changed. Set spec.allowEmpty to true if that is "
+                "what you want",
+                reason="RefreshEmpty",
+            )
 
     def _fix_end(
         self, state: SinkState, topics: Mapping[str, Topic], seen: Mapping[TopicPartition, Offsets]

@@ -18,6 +18,7 @@ from s3sink_job.flush.ending_offsets import describe_end
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
 from s3sink_job.flush.manifest import Manifest, Slice
 from s3sink_job.flush.plan import PartitionTimes, Plan, lagging_since
+from s3sink_job.flush.refresh import as_if_finished, replaced_totals
 from s3sink_job.flush.resets import pending_reset
 from s3sink_job.flush.rules import due_by_time, offsets_per_object
 from s3sink_job.flush.state import SinkState, partition_of
@@ -58,6 +59,7 @@ class Preview:
             "state": None if self.stored is None else f"at flush {self.stored.flush}",
             "publishing": self.stored.publishing if self.stored else None,
             "reset": self._reset,
+            "refresh": self._refresh,
             "end": describe_end(end) if (end := self.sink.spec.source.ending_offsets) else None,
             "paused": self.sink.spec.state != "Running",
             "notes": list(self.changes.notes),
@@ -69,6 +71,18 @@ class Preview:
                 for (topic, partition), problem in sorted(self.changes.problems.items())
             ],
         }
+
+    @property
+    def _refresh(self) -> dict[str, Any] | None:
+        """What a run that begins now would replace, and the run that is not finished; None if there is neither."""
+        unfinished = self.stored.refresh if self.stored and self.stored.refresh else None
+        doc: dict[str, Any] = {}
+        if unfinished is not None and unfinished.unfinished:
+            doc["unfinished"] = {"run": unfinished.run, "phase": str(unfinished.phase)}
+        if self.sink.spec.mode == "FullRefresh":
+            former = replaced_totals(self.state)
+            doc["replaces"] = {"objects": former.objects, "records": former.records, "bytes": former.bytes}
+        return doc or None
 
     @property
     def _reset(self) -> str | None:
@@ -135,7 +149,8 @@ def preview(driver: Driver, ledger: Ledger) -> Preview:
     driver.routing.check()
     stored = ledger.load_checked(adopt_from(driver.sink.metadata))
     state = SinkState(owner=ledger.owner) if stored is None else published(replace(stored, owner=ledger.owner))
-    committer = DryRunCommitter(ledger, state, driver.clock)
+    committer = DryRunCommitter(ledger, as_if_finished(state), driver.clock)
+    driver.refresh.abandon_other(committer)
     observation = driver.observer.observe(committer)
     plan = driver.planner.plan(committer.state, observation)
     return Preview(driver.sink, driver.routing, stored, committer.state, observation.changes, plan, driver.clock())

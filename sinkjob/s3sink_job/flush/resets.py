@@ -26,6 +26,17 @@ def reset_topics(
     now: float,
     epochs: Mapping[TopicPartition, int | None] | None = None,
 ) -> SinkState:
+    # The offsets of an end are those of the generation before.
+    return record_reset(replace(restart_topics(state, topics, starts, now, epochs), end=None), nonce, now)
+
+
+def restart_topics(
+    state: SinkState,
+    topics: Mapping[str, Topic],
+    starts: Mapping[TopicPartition, int],
+    now: float,
+    epochs: Mapping[TopicPartition, int | None] | None = None,
+) -> SinkState:
     """Gives every topic in the state its next generation.
 
     Topics that Kafka has now begin at `starts`. Any other begins at its earliest offset when it is found again.
@@ -34,5 +45,4 @@ def reset_topics(
         topic = topics.get(name, Topic(known.id, ()))
         begin = {p: starts[name, p] for p in topic.partitions}
         state = next_generation(state, name, topic.id, begin, now, {p: (epochs or {}).get((name, p)) for p in begin})
-    # The offsets of an end are those of the generation before.
-    return record_reset(replace(start_topics(state, topics, starts, now, epochs), end=None), nonce, now)
+    return start_topics(state, topics, starts, now, epochs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.manifest import Gap, LastLetter
@@ -137,6 +138,54 @@ class FixedEnd:
     topics: Mapping[str, TopicEnd]
 
 
+class RefreshPhase(StrEnum):
+    WRITING = "Writing"
+    """Flushes are committed, and nothing of them is visible. The former objects are the current ones."""
+    PUBLISHING = "Publishing"
+    """Everything is written. The flushes become visible one by one, beside the former objects."""
+    REMOVING = "Removing"
+    """The new objects are the current ones, and the former ones are removed."""
+    DONE = "Done"
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """The last run of `mode: FullRefresh`."""
+
+    run: str
+    """Its id; empty if the run was abandoned."""
+    number: int
+    """Runs since the first start, abandoned ones included."""
+    phase: RefreshPhase
+    began: float
+    since: str | None
+    """The last flush before the run. The flushes after it are the run's."""
+    cursor: str | None = None
+    """While publishing: the last flush that is published. While removing: the flush whose objects are removed next."""
+    replaced: str | None = None
+    """The last flush that was replaced. Neither its objects nor those of the flushes before it are there."""
+    former: Mapping[str, TopicState] = field(default_factory=dict)
+    """The topics as they were before the run, until it is current. A run that is abandoned goes back to them."""
+    generations: Mapping[str, int] = field(default_factory=dict)
+    """Of the topics that the run reads, when it began."""
+    totals: Totals = Totals()
+    """When the run began."""
+    totals_replaced: Totals = Totals()
+    """Of the flushes up to `replaced`."""
+    replays: str | None = None
+    """The last flush of a replay whose objects an earlier run removed, or this one once done."""
+    replays_until: str | None = None
+    """The last flush of a replay whose objects this run removes."""
+    current_at: float | None = None
+    """When the run became current; None before."""
+    unremoved: int = 0
+    """Former objects that the store refused to delete."""
+
+    @property
+    def unfinished(self) -> bool:
+        return self.phase is not RefreshPhase.DONE
+
+
 @dataclass(frozen=True)
 class SinkState:
     owner: Owner
@@ -164,6 +213,8 @@ class SinkState:
     end: FixedEnd | None = None
     """None in a run without endingOffsets."""
     letters: LetterTotals = LetterTotals()
+    refresh: Refresh | None = None
+    """None before the first run of `mode: FullRefresh`."""
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset

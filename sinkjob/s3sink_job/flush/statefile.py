@@ -19,6 +19,8 @@ from s3sink_job.flush.state import (
     LetterTotals,
     Owner,
     PartitionState,
+    Refresh,
+    RefreshPhase,
     ResetDone,
     Resource,
     SinkState,
@@ -29,9 +31,10 @@ from s3sink_job.flush.state import (
     Truncation,
 )
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """0.1.0 reads 1. 2 has resets, which 0.1.0 would do again. 3 has stopped partitions with truncated logs, lost objects
-that are not repaired yet, and columns of typed records: 0.1.0 would skip, forget, or fail to read them."""
+that are not repaired yet, and columns of typed records: 0.1.0 would skip, forget, or fail to read them. 4 has a full
+refresh: an older release would publish nothing of it, and would miss the objects that it removed."""
 EPOCHS, TRUNCATED_LOGS = "leader_epochs", "cuts"
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero id, the answer of brokers without topic ids. 0.1.0 stores it as it is."""
@@ -43,6 +46,8 @@ def state_to_json(state: SinkState) -> bytes:
         del doc["end"]
     if state.letters == LetterTotals():
         del doc["letters"]
+    if state.refresh is None:
+        del doc["refresh"]
     newer: dict[str, dict[str, dict[int, Any]]] = {EPOCHS: {}, TRUNCATED_LOGS: {}}
     for name, topic in doc["topics"].items():
         # As 0.1.0 has it. With another text it would see a recreated topic.
@@ -59,6 +64,8 @@ def state_to_json(state: SinkState) -> bytes:
 
 def _format_version(state: SinkState) -> int:
     """The lowest that is safe: an older release may continue where it would forget nothing."""
+    if state.refresh is not None:
+        return 4
     stopped = any(at.truncated_log for topic in state.topics.values() for at in topic.partitions.values())
     typed = any(topic.schema.startswith(TYPED_SCHEMA) for topic in state.topics.values())
     if stopped or state.lost or typed:
@@ -99,6 +106,7 @@ def state_from_json(body: bytes, where: str) -> SinkState:
             truncations=tuple(Truncation(**t) for t in doc.get("truncations", ())),
             end=_fixed_end(doc.get("end")),
             letters=_letters(doc.get("letters", {})),
+            refresh=_refresh(doc.get("refresh")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(
@@ -111,6 +119,22 @@ def state_from_json(body: bytes, where: str) -> SinkState:
 def _letters(doc: Mapping[str, Any]) -> LetterTotals:
     last = doc.get("last")
     return LetterTotals(**{**doc, "last": LastLetter(**last) if last else None})
+
+
+def _refresh(doc: Mapping[str, Any] | None) -> Refresh | None:
+    if doc is None:
+        return None
+    former = {name: _former_topic(topic) for name, topic in doc["former"].items()}
+    totals = {name: Totals(**doc[name]) for name in ("totals", "totals_replaced")}
+    return Refresh(**{**doc, "phase": RefreshPhase(doc["phase"]), "former": former, **totals})
+
+
+def _former_topic(doc: Mapping[str, Any]) -> TopicState:
+    partitions = {}
+    for number, at in doc["partitions"].items():
+        log = at["truncated_log"]
+        partitions[int(number)] = PartitionState(**{**at, "truncated_log": TruncatedLog(**log) if log else None})
+    return TopicState(doc["id"], doc["generation"], partitions, doc["schema"])
 
 
 def _newer_fields(doc: Mapping[str, Any], topic: str) -> tuple[Mapping[str, int], Mapping[str, Any]]:

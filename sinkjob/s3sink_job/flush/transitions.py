@@ -10,6 +10,7 @@ from s3sink_job.flush.manifest import STAGED, Gap, Manifest, ObjectEntry, SliceE
 from s3sink_job.flush.state import (
     LetterTotals,
     PartitionState,
+    RefreshPhase,
     ResetDone,
     SinkState,
     TopicState,
@@ -71,15 +72,23 @@ def record_reset(state: SinkState, nonce: str, now: float) -> SinkState:
     """Each nonce counts once, even if a manifest uses it again later."""
     if any(done.nonce == nonce for done in state.resets):
         raise ProtocolError(f"reset {nonce!r} was already done")
+    refuse_unpublished(state)
+    return replace(state, resets=(*state.resets, ResetDone(nonce, now))[-RESETS_KEPT:])
+
+
+def refuse_unpublished(state: SinkState) -> None:
+    """Before a new generation begins, everything of the one before has to be visible."""
     if state.publishing is not None:
         raise ProtocolError(f"flush {state.publishing} is still being published")
     if state.lost:
         raise ProtocolError(f"lost objects of the flushes {', '.join(state.lost)} are not written again yet")
-    return replace(state, resets=(*state.resets, ResetDone(nonce, now))[-RESETS_KEPT:])
 
 
 def commit(state: SinkState, manifest: Manifest) -> SinkState:
-    """Moves the offsets over everything that the manifest covers. The manifest is to be published next."""
+    """Moves the offsets over everything that the manifest covers. The manifest is to be published next.
+
+    In a full refresh it is published at the end of the run.
+    """
     if state.publishing is not None:
         raise ProtocolError(f"flush {state.publishing} is still being published")
     if manifest.number <= state.flush:
@@ -92,11 +101,12 @@ def commit(state: SinkState, manifest: Manifest) -> SinkState:
         topics[move.topic] = _move_offset(topics[move.topic], move, manifest)
     for name, schema in manifest.schemas.items():
         topics[name] = replace(topics[name], schema=schema)
+    publish_now = not is_writing_run(state) and any(_to_publish(entry) for entry in manifest.objects)
     return replace(
         state,
         flush=manifest.number,
         last=manifest.name,
-        publishing=manifest.name if any(_to_publish(entry) for entry in manifest.objects) else None,
+        publishing=manifest.name if publish_now else None,
         topics=topics,
         totals=_add(state.totals, manifest),
         recent_gaps=(*state.recent_gaps, *manifest.gaps)[-RECENT_GAPS:],
@@ -104,6 +114,11 @@ def commit(state: SinkState, manifest: Manifest) -> SinkState:
         lost=_still_lost(state.lost, manifest.mends),
         letters=_add_letters(state.letters, manifest),
     )
+
+
+def is_writing_run(state: SinkState) -> bool:
+    """Whether a full refresh writes, so that nothing of its flushes may be visible."""
+    return state.refresh is not None and state.refresh.phase is RefreshPhase.WRITING
 
 
 def _to_publish(entry: ObjectEntry) -> bool:

@@ -10,7 +10,8 @@ from s3sink_api.spec import S3Sink
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.times import iso
 from s3sink_job.commit.ledger import Ledger
-from s3sink_job.flush.state import SinkState
+from s3sink_job.flush.refresh import visible_state
+from s3sink_job.flush.state import RefreshPhase, SinkState
 from s3sink_job.proof.find_key import KeyFinder
 from s3sink_job.proof.find_offset import FoundRecord, OffsetFinder
 from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject
@@ -51,6 +52,9 @@ def find(
         raise ledger.never_ran()
     records = KafkaRecords(sink, secrets, bucket.retry, kafka)
     head: Document = {"sink": sink.id, "topic": wanted.topic}
+    refresh, state = state.refresh, visible_state(state)
+    if refresh is not None and refresh.phase in {RefreshPhase.WRITING, RefreshPhase.PUBLISHING}:
+        head["refresh"] = f"the full refresh {refresh.run} is {refresh.phase}: its objects are not current yet"
     if isinstance(wanted, WantedOffset):
         return head | _by_offset(bucket, ledger, state, records, wanted)
     return head | _by_key(bucket, ledger, state, records, wanted)

@@ -46,7 +46,7 @@ class KeyFinder:
     def find(self, ledger: Ledger) -> FoundKey:
         if self.topic not in self.state.topics:
             raise FinalError(f"the sink has not read a topic {self.topic}", reason="NotRead")
-        history = self._own(with_replays(read_history(ledger.history(self.state)), replay_history(ledger)))
+        history = self._own(with_replays(read_history(ledger.current(self.state)), replay_history(ledger, self.state)))
         holding = [written for written in history.objects if holds_key(written.encoding)]
         others = {written.entry.key for written in history.objects if not holds_key(written.encoding)}
         records, covered, why = list(self._in_objects(holding)), set[str](), ""

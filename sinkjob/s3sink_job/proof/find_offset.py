@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.commit.ledger import Ledger
-from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.manifest import Slice, number_of
+from s3sink_job.flush.refresh import last_replaced
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject
 from s3sink_job.proof.kafka_records import KafkaRecords
@@ -51,6 +52,9 @@ class OffsetFinder:
 
     def find(self, ledger: Ledger) -> FoundOffset:
         location = locate(self.state, ledger.history(self.state), self.place, self.offset)
+        if self._was_removed(location):
+            text = f"{location.text}. A full refresh has replaced and removed it"
+            return FoundOffset(replace(location, outcome=Outcome.REMOVED, text=text))
         if location.outcome is Outcome.SKIPPED:
             return FoundOffset(replace(location, text=f"{location.text}: {self._fault(location)}"))
         if location.outcome is Outcome.DEAD_LETTER:
@@ -68,12 +72,17 @@ class OffsetFinder:
         except S3SinkError as error:
             return self._undecided(location, str(error))
 
+    def _was_removed(self, location: Location) -> bool:
+        if location.flush is None or not location.objects:
+            return False
+        return location.flush.number <= number_of(last_replaced(self.state))
+
     def _found(self, location: Location, written: WrittenObject, row: int | None) -> FoundOffset:
         return FoundOffset(location, FoundRecord(self.place, self.offset, written, row))
 
     def _replayed(self, ledger: Ledger, location: Location) -> FoundOffset | None:
         """The object of data that a replay wrote the dead letter to; None if there is none."""
-        for written in replay_history(ledger).of(self.place).replayed:
+        for written in replay_history(ledger, self.state).of(self.place).replayed:
             if self.offset in written.entry.offsets:
                 text = f"{location.text}. Replayed since: it is in this object of data"
                 found = replace(location, outcome=Outcome.IN_OBJECT, text=text)

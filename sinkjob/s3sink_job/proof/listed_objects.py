@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from s3sink_job.commit.ledger import Ledger
-from s3sink_job.flush.manifest import record_parts
+from s3sink_job.flush.manifest import number_of, record_parts
+from s3sink_job.flush.refresh import last_replaced
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.committed_ranges import committed_ranges
 from s3sink_job.proof.flush_history import FlushHistory, PartitionGeneration
@@ -40,13 +41,26 @@ def check_listed_objects(
         return
     # A driver may have committed another flush since the history was read.
     later = [(each, now) for each in (ledger, ledger.replays()) if (now := each.load())]
-    newer = {manifest.name for each, now in later for manifest in each.history(now)} - history.flushes
+    newer = {m.name for each, now in later for m in each.chain(now.last, last_replaced(now))} - history.flushes
+    replaced = number_of(last_replaced(state))
     for found in unlisted:
+        flush = found.metadata.get(FLUSH_TAG, "")
         if _is_pending(state, history, found.metadata.get(RECORD_TAG, "")):
             report.pending += 1
-        elif found.metadata.get(FLUSH_TAG) not in newer:
+        elif flush in newer:
+            continue
+        elif flush and number_of(flush) <= replaced:
+            _add_former(state, found.key, report)
+        else:
             report.unlisted += 1
             report.counts.add_finding(f"{found.key}: written by this sink, but no committed flush lists it")
+
+
+def _add_former(state: SinkState, key: str, report: VerifyReport) -> None:
+    """While a full refresh removes what it replaced, that is expected."""
+    report.former += 1
+    if state.refresh is not None and not state.refresh.unfinished:
+        report.counts.add_finding(f"{key}: a full refresh replaced it, and could not remove it. Delete it")
 
 
 def _is_pending(state: SinkState, history: FlushHistory, record: str) -> bool:

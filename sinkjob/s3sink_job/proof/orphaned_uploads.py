@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from s3sink_job.base.errors import ProtocolError
-from s3sink_job.flush.manifest import manifest_from_json, number_of
+from s3sink_job.flush.manifest import Manifest, manifest_from_json, number_of
+from s3sink_job.flush.refresh import unpublished_since
+from s3sink_job.flush.state import SinkState
 from s3sink_job.flush.statefile import state_from_json
 from s3sink_job.layout.keys import keys_like
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, TOMBSTONES
@@ -49,15 +51,16 @@ def orphaned_letters(bucket: Bucket, folder: str) -> Iterator[str]:
 
     A flush that is being written has a higher number than the last one that was committed.
     """
-    found = bucket.get(f"{folder}/{STATE_NAME}")
+    key = f"{folder}/{STATE_NAME}"
+    found = bucket.get(key)
     if found is None:
         return
-    state = state_from_json(found[0], f"{folder}/{STATE_NAME}")
-    needed = {state.publishing, *state.lost}
-    for key, _ in bucket.list(f"{folder}/letters/"):
-        flush = key.removeprefix(f"{folder}/letters/").partition("/")[0]
+    state = state_from_json(found[0], key)
+    needed = {*state.lost, *(manifest.name for manifest in _unpublished(bucket, key, state))}
+    for letters, _ in bucket.list(f"{folder}/letters/"):
+        flush = letters.removeprefix(f"{folder}/letters/").partition("/")[0]
         if number_of(flush) <= state.flush and flush not in needed:
-            yield key
+            yield letters
 
 
 def _uploads_of_topic(bucket: Bucket, routing: Routing, topic: str) -> list[PendingUpload]:
@@ -88,27 +91,37 @@ def known_topics(bucket: Bucket, folder: str, listed: Iterable[str]) -> list[str
 
 
 def uploads_to_publish(bucket: Bucket, state_prefixes: set[str]) -> set[str]:
-    """Upload ids of every committed flush that is still being published, of all sinks in the bucket."""
+    """Upload ids of every committed flush that is not published yet, of all sinks in the bucket."""
     ids: set[str] = set()
     for prefix in sorted(state_prefixes):
         for key, _ in bucket.list(f"{prefix}/"):
-            if key.endswith(f"/{STATE_NAME}"):
-                ids |= _publishing(bucket, key)
+            if key.endswith(f"/{STATE_NAME}") and (found := bucket.get(key)):
+                state = state_from_json(found[0], key)
+                ids |= {o.upload_id for manifest in _unpublished(bucket, key, state) for o in manifest.objects}
     return ids
 
 
-def _publishing(bucket: Bucket, key: str) -> set[str]:
-    # A state or manifest that is missing or unreadable raises: aborting an upload that it names would lose data.
-    found = bucket.get(key)
-    state = state_from_json(found[0], key) if found else None
-    if state is None or state.publishing is None:
-        return set()
-    name = f"{key.removesuffix(STATE_NAME)}flushes/{state.publishing}.json"
-    manifest = bucket.get(name)
-    if manifest is None:
+def _unpublished(bucket: Bucket, key: str, state: SinkState) -> Iterator[Manifest]:
+    """The flush that is being published, and those of an unfinished full refresh. `key` is the state's.
+
+    A manifest that is missing or unreadable raises: aborting an upload that it names would lose data.
+    """
+    if state.publishing is not None:
+        yield _manifest(bucket, key, state.publishing)
+    name, until = unpublished_since(state)
+    while name is not None and name != until:
+        manifest = _manifest(bucket, key, name)
+        yield manifest
+        name = manifest.previous
+
+
+def _manifest(bucket: Bucket, state_key: str, flush: str) -> Manifest:
+    name = f"{state_key.removesuffix(STATE_NAME)}flushes/{flush}.json"
+    found = bucket.get(name)
+    if found is None:
         raise ProtocolError(
-            f"{name} is missing, and s3://{bucket.name}/{key} is about to publish it. Nothing was aborted, because the "
-            "manifest may name any upload. Restore it from a version or a backup",
+            f"{name} is missing, and s3://{bucket.name}/{state_key} is about to publish it. Nothing was aborted, "
+            "because the manifest may name any upload. Restore it from a version or a backup",
             reason="StateLost",
         )
-    return {o.upload_id for o in manifest_from_json(manifest[0], name).objects}
+    return manifest_from_json(found[0], name)

@@ -10,9 +10,11 @@ from s3sink_api.spec import EndingOffsets, S3Sink, Source, ToTimestamp
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.times import iso
+from s3sink_job.commit.current_pointer import CurrentPointer
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.ending_offsets import describe_end, ending_offsets, left_to_end, must_fix_end
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
+from s3sink_job.flush.refresh import as_if_finished, describe_totals, replaced_totals
 from s3sink_job.flush.resets import pending_reset
 from s3sink_job.flush.starting_offsets import describe_start
 from s3sink_job.flush.state import SinkState
@@ -78,6 +80,7 @@ def _check_store(
         if state is not None:
             ledger.refuse_rolled_back(state)
         yield from _check_state(sink, state)
+        yield from _check_refresh(sink, ledger, state, conditional=probed.fault is None)
         return state
     except S3SinkError as error:
         yield CheckResult("store", False, f"{error.reason}: {error}")
@@ -94,6 +97,24 @@ def _check_state(sink: S3Sink, state: SinkState | None) -> Iterator[CheckResult]
     if reset is not None:
         again = f"the next run starts every topic again at {describe_start(reset.to)}; existing objects stay"
         yield CheckResult("reset", True, f"{reset.nonce}: {again if pending_reset(reset, state) else 'already done'}")
+
+
+def _check_refresh(
+    sink: S3Sink, ledger: Ledger, state: SinkState | None, *, conditional: bool
+) -> Iterator[CheckResult]:
+    """What the next run of `mode: FullRefresh` would replace."""
+    if sink.spec.mode != "FullRefresh":
+        return
+    CurrentPointer(ledger, sink.id, sink.spec.destination.prefix).check()
+    if not conditional:
+        yield CheckResult("refresh", False, "mode: FullRefresh needs a store with conditional writes")
+    elif state is None:
+        yield CheckResult("refresh", True, "the next run is the first one")
+    else:
+        unfinished = state.refresh if state.refresh and state.refresh.unfinished else None
+        note = f"; run {unfinished.run} is not finished ({unfinished.phase})" if unfinished else ""
+        former = describe_totals(replaced_totals(as_if_finished(state)))
+        yield CheckResult("refresh", True, f"the next run replaces {former}{note}")
 
 
 def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin], state: SinkState | None) -> Iterator[CheckResult]:

@@ -32,6 +32,8 @@ class Outcome(StrEnum):
     BEFORE_START = "BeforeStart"
     NOT_READ = "NotRead"
     """The sink does not read this topic, partition or generation."""
+    REMOVED = "Removed"
+    """It was in an object that a full refresh replaced."""
     UNDECIDED = "Undecided"
     """In one of several objects, and neither they nor Kafka tell in which."""
 

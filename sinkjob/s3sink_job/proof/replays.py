@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.manifest import Manifest
+from s3sink_job.flush.refresh import last_replaced_replay
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.flush_history import FlushHistory, PartitionHistory, read_history
 
@@ -19,11 +20,16 @@ def with_replays(history: FlushHistory, replays: FlushHistory) -> FlushHistory:
     return FlushHistory(partitions, history.flushes | replays.flushes)
 
 
-def replay_history(ledger: Ledger) -> FlushHistory:
-    """`ledger` is the sink's."""
+def replay_history(ledger: Ledger, sink: SinkState, until: SinkState | None = None) -> FlushHistory:
+    """`ledger` and `sink` are the sink's. Replayed dead letters that a full refresh replaced are left out.
+
+    `until`: the state of the replays, if it was read before.
+    """
     replays = ledger.replays()
-    state = replays.load()
-    return read_history(() if state is None else _without_lost(state, replays.history(state)))
+    state = until or replays.load()
+    if state is None:
+        return read_history(())
+    return read_history(_without_lost(state, replays.chain(state.last, last_replaced_replay(sink))))
 
 
 def _without_lost(state: SinkState, manifests: Iterable[Manifest]) -> Iterator[Manifest]:

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from s3sink_api.spec import S3Sink
+from s3sink_job.base.errors import TransientError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.ending_offsets import left_to_end
-from s3sink_job.flush.state import SinkState
+from s3sink_job.flush.refresh import describe_totals, visible_state, written_totals
+from s3sink_job.flush.state import RefreshPhase, SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.proof.committed_ranges import check_ranges
 from s3sink_job.proof.flush_history import read_history
@@ -40,13 +42,14 @@ def verify(
     admin: Admin,
     connection: Mapping[str, str],
 ) -> VerifyReport:
-    # First: what is replayed was committed by the sink before.
     _published_state(ledger.replays())
-    replays = replay_history(ledger)
-    state = _published_state(ledger)
-    if state is None:
+    # First: what is replayed was committed by the sink before.
+    replayed_until = ledger.replays().load()
+    stored = _published_state(ledger)
+    if stored is None:
         raise ledger.never_ran()
-    history = with_replays(read_history(ledger.history(state)), replays)
+    state = visible_state(stored)
+    history = with_replays(read_history(ledger.current(stored)), replay_history(ledger, state, replayed_until))
     report = VerifyReport(
         sink=sink.id,
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
@@ -55,6 +58,7 @@ def verify(
         replayed=history.replayed,
         gaps=history.gaps,
         left=left_to_end(state),
+        refresh=_unfinished_run(stored),
     )
     check_ranges(state, history, report.counts)
     check_listed_objects(bucket, ledger, state, history, report)
@@ -67,7 +71,26 @@ def verify(
     for written in history.objects:
         if written.entry.key not in compared_keys:
             count_rows(bucket, written, report)
+    if not report.ok and _runs(ledger.load()) != _runs(stored):
+        raise TransientError(
+            "a full refresh went on while the objects were compared: run `s3sink verify` again",
+            reason="RefreshUnderWay",
+        )
     return report
+
+
+def _runs(state: SinkState | None) -> tuple[int, str] | None:
+    return (state.refresh.number, state.refresh.phase) if state and state.refresh else None
+
+
+def _unfinished_run(state: SinkState) -> str | None:
+    refresh = state.refresh
+    if refresh is None or not refresh.unfinished:
+        return None
+    text = f"run {refresh.run} is {refresh.phase}"
+    if refresh.phase is RefreshPhase.REMOVING:
+        return f"{text}: its objects are the current ones"
+    return f"{text}: {describe_totals(written_totals(state))}, not current yet"
 
 
 def _published_state(ledger: Ledger) -> SinkState | None:

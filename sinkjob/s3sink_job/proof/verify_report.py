@@ -67,6 +67,10 @@ class VerifyReport:
     gaps: list[Gap] = field(default_factory=list)
     left: int | None = None
     """Offsets below endingOffsets that are not committed yet; None in a run without it."""
+    refresh: str | None = None
+    """A full refresh that is not finished."""
+    former: int = 0
+    """Objects that a full refresh replaced, and that are still there."""
 
     @property
     def ok(self) -> bool:
@@ -97,4 +101,7 @@ class VerifyReport:
                 for g in self.gaps
             ],
             "findings": self.counts.findings,
-        } | ({} if self.left is None else {"leftToEnd": self.left})
+            **({} if self.left is None else {"leftToEnd": self.left}),
+            **({} if self.refresh is None else {"refresh": self.refresh}),
+            **({"replacedObjects": self.former} if self.former else {}),
+        }

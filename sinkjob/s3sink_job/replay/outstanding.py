@@ -49,8 +49,8 @@ class Outstanding:
 
 
 def outstanding(ledger: Ledger, state: SinkState, sink: str) -> Outstanding:
-    published = (manifest for manifest in ledger.history(state) if manifest.name != state.publishing)
-    history, replays = read_history(published), replay_history(ledger)
+    published = (manifest for manifest in ledger.current(state) if manifest.name != state.publishing)
+    history, replays = read_history(published), replay_history(ledger, state)
     in_objects: dict[PartitionGeneration, set[int]] = {}
     sent: dict[PartitionGeneration, set[int]] = defaultdict(set)
     ever_sent: dict[PartitionGeneration, set[int]] = defaultdict(set)

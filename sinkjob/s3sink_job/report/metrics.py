@@ -32,6 +32,8 @@ class Metrics:
             "s3sink_unknown_fields", "Values left out because the Protobuf schema has no field for them", PARTITION
         )
         self.gaps = counter("s3sink_gap_offsets", "Offsets lost in Kafka before they were written", PARTITION)
+        self.removed = counter("s3sink_removed_objects", "Objects that a full refresh replaced and removed")
+        self.unremoved = gauge("s3sink_unremoved_objects", "Replaced objects that the store refused to delete")
         self.lag = gauge("s3sink_lag_records", "Readable offsets that are not committed yet", PARTITION)
         self.lag_end = gauge(
             "s3sink_lag_to_high_watermark_records",

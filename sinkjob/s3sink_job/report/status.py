@@ -17,6 +17,7 @@ from s3sink_job.flush.manifest import Gap, Manifest, ObjectEntry
 from s3sink_job.flush.plan import Plan
 from s3sink_job.flush.problem import Problem
 from s3sink_job.flush.state import SinkState
+from s3sink_job.flush.transitions import is_writing_run
 from s3sink_job.report.metrics import Metrics
 from s3sink_job.report.progress import Estimate, Progress
 from s3sink_job.report.status_parts import (
@@ -25,6 +26,7 @@ from s3sink_job.report.status_parts import (
     lag_status,
     last_letter_status,
     offsets_status,
+    refresh_status,
     reset_status,
 )
 
@@ -112,6 +114,7 @@ class Reporter:
                 gaps=gaps_status(state),
                 driver=DriverStatus(epoch=state.epoch),
                 reset=reset_status(state) or self._report.reset,
+                refresh=refresh_status(state),
             )
             self._flush = replace(
                 self._flush,
@@ -127,7 +130,18 @@ class Reporter:
             )
             self._progress.see(plan.length + plan.left, plan.left, now)
         everything = "everything in Kafka" if state.end is None else "everything below endingOffsets"
+        if is_writing_run(state):
+            everything = "everything up to the end of the full refresh"
         self._caught_up(partitions, problems, cause, everything, throttled=plan.throttled)
+
+    def refreshed(self, state: SinkState) -> None:
+        """How far a full refresh is that publishes or removes."""
+        self.metrics.unremoved.set(state.refresh.unremoved if state.refresh else 0)
+        with self._lock:
+            self._report = replace(self._report, refresh=refresh_status(state), driver=DriverStatus(epoch=state.epoch))
+
+    def removed(self, count: int) -> None:
+        self.metrics.removed.inc(count)
 
     def _gauge(self, partitions: Sequence[PartitionLag]) -> None:
         for p in partitions:
@@ -209,6 +223,10 @@ class Reporter:
             self.metrics.letters.labels(slice.topic, str(slice.partition)).inc(len(slice.letters))
         self.metrics.flush_seconds.observe(seconds)
         self.metrics.last_flush.set(now)
+        self.held(manifest, seconds, now)
+
+    def held(self, manifest: Manifest, seconds: float, now: float) -> None:
+        """A flush is committed. In a full refresh it is not visible yet, and its metrics count when it is."""
         with self._lock:
             self._progress.moved(sum(s.end - s.start for s in manifest.slices), now)
             self._attempts = 0

@@ -11,11 +11,13 @@ from s3sink_api.status import (
     GapStatus,
     LagStatus,
     PartitionOffsets,
+    RefreshStatus,
     ResetStatus,
     WorstLag,
 )
 from s3sink_job.base.times import iso
 from s3sink_job.flush.kafka_metadata import Offsets, TopicPartition
+from s3sink_job.flush.refresh import replaced_totals, written_totals
 from s3sink_job.flush.state import SinkState
 
 
@@ -79,3 +81,22 @@ def last_letter_status(state: SinkState) -> DeadLetterStatus | None:
 
 def reset_status(state: SinkState) -> ResetStatus | None:
     return ResetStatus(nonce=state.resets[-1].nonce, time=iso(state.resets[-1].at)) if state.resets else None
+
+
+def refresh_status(state: SinkState) -> RefreshStatus | None:
+    refresh = state.refresh
+    if refresh is None or not refresh.run:
+        return None
+    written, replaced = written_totals(state), replaced_totals(state)
+    return RefreshStatus(
+        run=refresh.run,
+        phase=refresh.phase,
+        start_time=iso(refresh.began),
+        current_time=iso(refresh.current_at) if refresh.current_at else None,
+        records=written.records,
+        objects=written.objects,
+        replaced_records=replaced.records,
+        replaced_objects=replaced.objects,
+        replaced_bytes=replaced.bytes,
+        unremoved_objects=refresh.unremoved,
+    )

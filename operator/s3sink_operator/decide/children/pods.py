@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from s3sink_api import environment, ports
-from s3sink_api.labels import DRIVER, EXECUTOR
+from s3sink_api.labels import DRIVER, EXECUTOR, JOB_UID
 from s3sink_api.spec import S3Sink, SecretRef, format_quantity
 from s3sink_operator.decide.children.child_names import EXECUTOR_TEMPLATE, MANIFEST, ChildNames, child_labels
 from s3sink_operator.decide.children.template_merge import merge_template
@@ -124,6 +124,9 @@ def _environment(sink: S3Sink, settings: Settings, names: ChildNames) -> list[di
             {"name": environment.STATUS_FILE, "value": TERMINATION_LOG},
             {"name": environment.STATUS_BYTES, "value": str(TERMINATION_BYTES)},
         ]
+    if sink.spec.mode == "FullRefresh":
+        # Kubernetes sets the label on every pod of a Job. A pod that replaces another one goes on with its run.
+        env.append({"name": environment.RUN_ID, "valueFrom": _pod_field(f"metadata.labels['{JOB_UID}']")})
     if sink.spec.spark.mode == "Cluster":
         env += [
             {

@@ -25,7 +25,10 @@ LETTERS_EVERY = timedelta(hours=1)
 
 
 def events_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Event, ...]:
-    return (*_conditions(before, after), *_restart(before, after), *_reset(before, after), *_letters(before, after))
+    return (
+        *(*_conditions(before, after), *_restart(before, after), *_reset(before, after)),
+        *(*_refresh(before, after), *_letters(before, after)),
+    )
 
 
 def _conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
@@ -56,6 +59,23 @@ def _reset(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Even
     if reset and reset != before.get("reset"):
         text = f"reset {reset.get('nonce')!r} done at {reset.get('time')}: every topic starts a new generation"
         yield Event("Normal", "Reset", text)
+
+
+def _refresh(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:
+    """When a run begins, a warning of what it will replace; and what became of it."""
+    old, new = (status.get("refresh") or {} for status in (before, after))
+    run, phase = new.get("run"), new.get("phase")
+    if not run or (old.get("run"), old.get("phase")) == (run, phase):
+        return
+    if old.get("run") != run and new.get("replacedObjects"):
+        counts = f"{new['replacedObjects']:,} objects with {new.get('replacedRecords', 0):,} records"
+        size = f"{new.get('replacedBytes', 0):,} bytes"
+        yield Event("Warning", "FullRefresh", f"run {run} will replace {counts}, {size}, once everything is written")
+    if phase == "Done":
+        kept = new.get("unremovedObjects")
+        left = f"; the store refused to delete {kept:,} of the replaced objects" if kept else ""
+        written = f"{new.get('objects', 0):,} objects with {new.get('records', 0):,} records"
+        yield Event("Warning" if kept else "Normal", "Refreshed", f"run {run} is current: {written}{left}")
 
 
 def _letters(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Event]:

@@ -19,6 +19,7 @@ from s3sink_api.conditions import (
     EXACTLY_ONCE,
     LAST_FLUSH_SUCCEEDED,
     OFFSETS_PUBLISHED,
+    ON_SCHEDULE,
     READY,
 )
 from s3sink_api.labels import DRIVER, EXECUTOR
@@ -26,6 +27,7 @@ from s3sink_operator.decide.assessment import Assessment
 from s3sink_operator.decide.children.child_names import child_selector
 from s3sink_operator.decide.conditions import Condition, find, parse_condition
 from s3sink_operator.decide.runs import pod_of_run
+from s3sink_operator.decide.status.missed_runs import on_schedule
 from s3sink_operator.decide.status.pod_problems import last_log_line
 from s3sink_operator.decide.status.readiness import phase_and_ready
 from s3sink_operator.decide.status.refused_spec import refused
@@ -49,7 +51,9 @@ def new_status(observation: Observation, assessment: Assessment, settings: Setti
     before = observation.resource.status
     found = {ACCEPTED: assessment.accepted, READY: ready}
     found |= _driver_conditions(report, before, driver.ready, completed=completed)
-    types = [type for type in (*ALWAYS, OFFSETS_PUBLISHED) if type in found]
+    if (scheduled := on_schedule(observation, assessment)) is not None:
+        found[ON_SCHEDULE] = scheduled
+    types = [type for type in (*ALWAYS, OFFSETS_PUBLISHED, ON_SCHEDULE) if type in found]
     generation = observation.resource.generation
     conditions = [found[type].document(find(before, type), observation.now, generation) for type in types]
     new: dict[str, Any] = {"observedGeneration": generation, "phase": phase, "conditions": conditions}
@@ -92,7 +96,8 @@ def figures_due(observation: Observation, figures_every: float) -> float:
 def urgent_part(status: Mapping[str, Any]) -> Any:
     """What is written as soon as it changes."""
     conditions = [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or ()]
-    return [status.get(name) for name in _URGENT_FIELDS], conditions
+    refresh = status.get("refresh") or {}
+    return [status.get(name) for name in _URGENT_FIELDS], (refresh.get("run"), refresh.get("phase")), conditions
 
 
 def current_pod(pods: Iterable[Pod]) -> Pod | None:
@@ -146,7 +151,7 @@ def _figures(report: Document, before: Document) -> dict[str, Any]:
     # A driver that has just started does not report the flushes of its predecessor.
     past = {k: v for k, v in (before.get("flush") or {}).items() if k != "nextDue"}
     figures: dict[str, Any] = {"flush": {**past, **report.get("flush", {})}}
-    for name in ("retry", "offsets", "gaps", "reset"):
+    for name in ("retry", "offsets", "gaps", "reset", "refresh"):
         figures[name] = report.get(name) or before.get(name)
     return figures | {"lag": report.get("lag")}
 
