@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from s3sink_job.base.retry import RetryPolicy
@@ -71,19 +73,41 @@ def fill(world: World, records: list[Any], partitions: int = 2) -> None:
         world.kafka.produce(world.topic, records[:3], partition)
 
 
-def restoring(world: World, driver: Driver, kafka: Admin, **options: Any) -> Restore:
-    sink = driver.sink
+@contextmanager
+def restoring(world: World, driver: Driver, **options: Any) -> Iterator[Restore]:
+    sink, properties = driver.sink, connection(driver.sink.spec.source, driver.secrets)
     retries = sink.spec.errors.request_retries
     bucket = open_bucket(sink.spec.destination, driver.secrets, RetryPolicy(retries.max, retries.backoff))
     ledger = Ledger(bucket, ".s3sink/default/sink", Owner(LOCAL_CLUSTER, "default", "sink"), conditional=True)
-    access = KafkaAccess(world.spark, kafka, connection(sink.spec.source, driver.secrets))
-    return Restore(sink, driver.secrets, bucket, ledger, access, RestoreOptions(**options))
+    options.setdefault("targets", {world.topic: f"{world.topic}-restored"})
+    with closing(Admin(world.spark._jvm, properties)) as admin:
+        access = KafkaAccess(world.spark, admin, properties)
+        yield Restore(sink, driver.secrets, bucket, ledger, access, RestoreOptions(**options))
 
 
 def restore(world: World, driver: Driver, *, dry_run: bool = False, **options: Any) -> RestoreReport:
-    options.setdefault("targets", {world.topic: f"{world.topic}-restored"})
-    with closing(Admin(world.spark._jvm, connection(driver.sink.spec.source, driver.secrets))) as admin:
-        return restoring(world, driver, admin, **options).run(dry_run=dry_run)
+    with restoring(world, driver, **options) as work:
+        return work.run(dry_run=dry_run)
+
+
+class BrokenOff(Exception):
+    pass
+
+
+def unfinished(world: World, driver: Driver, *, after: int, **options: Any) -> int:
+    """Breaks a restore off once that many rows more are sent, or at the end of a chunk after it. Returns the rows."""
+    seen: list[int] = []
+
+    def see(sent: int, rows: int) -> None:
+        seen.append(sent)
+        if sent - seen[0] >= after:
+            raise BrokenOff
+
+    with restoring(world, driver, **options) as work:
+        work.on_progress = see
+        with pytest.raises(BrokenOff):
+            work.run()
+    return seen[-1]
 
 
 def contents(messages: list[Message]) -> list[Message]:

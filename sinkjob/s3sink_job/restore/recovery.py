@@ -16,7 +16,7 @@ META_PARTS = {
 }
 RAW = frozenset({"String", "Bytes"})
 """Input formats that change no byte."""
-AS_JSON = "come back as equal JSON: line breaks between tokens are spaces, and a value null is a tombstone"
+AS_JSON = "come back as equal JSON: spaces and line breaks between tokens may differ, and a value null is a tombstone"
 FROM_COLUMNS = (
     "are made of columns: fields that were null are left out, numbers may be written in another way, "
     "and a value without any field is a tombstone"
@@ -43,7 +43,7 @@ def recovery_of(encoding: Encoding) -> Recovery:
     if "key" not in parts:
         losses.append("keys are not in the objects: all are null")
     elif encoding.decoding.key == "Json":
-        losses.append("keys come back as equal JSON: line breaks between tokens are spaces")
+        losses.append("keys come back as equal JSON: line breaks between tokens may differ")
     if "headers" not in parts:
         losses.append("headers are not in the objects: there are none")
     if "timestamp" not in parts:

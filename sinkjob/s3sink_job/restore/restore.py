@@ -84,6 +84,7 @@ class Restore:
         self._run = self.options.run_id or self._default_run_id(state)
         self._object = ProgressObject(self.bucket, f"{self.ledger.folder}/{FOLDER}/{self._run}.json")
         progress = self._object.load()
+        self._refuse_other_options(progress)
         source = read_source(self.ledger, state, progress)
         plan = self._plan(source)
         report = RestoreReport(
@@ -141,16 +142,18 @@ class Restore:
         plan = make_plan(source.history, self.options.selection, self.options.targets, by_key=self.options.by_key)
         return replace(plan, losses=(*plan.losses, *source.unpublished))
 
-    def _resumed(self, progress: RestoreProgress | None, found: Mapping[str, TargetTopic]) -> RestoreProgress | None:
-        """The former try, if this is the same restore into the same topics."""
-        if progress is None:
-            return None
-        if progress.options != self.options.to_doc():
+    def _refuse_other_options(self, progress: RestoreProgress | None) -> None:
+        if progress is not None and progress.options != self.options.to_doc():
             raise FinalError(
                 f"restore {self._run} was begun with other options: {json.dumps(progress.options)}. "
                 "Give the same ones, or another --run-id",
                 reason="RunDiffers",
             )
+
+    def _resumed(self, progress: RestoreProgress | None, found: Mapping[str, TargetTopic]) -> RestoreProgress | None:
+        """The former try, if this is the same restore into the same topics."""
+        if progress is None:
+            return None
         same = all(
             name in found and same_topic(found[name].topic.id, topic_id) for name, topic_id in progress.topics.items()
         )
@@ -215,7 +218,8 @@ class Restore:
         if not progress.begun:
             positions.begin()
             progress = self._object.update(begun=True)
-        before = positions.read()
+        # As committed: the transaction of a former try may be open until its task begins a session, which ends it.
+        before = positions.read(stable=False)
         report.sent_before = total_rows(before)
         sending = Sending(
             self.kafka.spark,
@@ -275,7 +279,7 @@ class Restore:
     ) -> None:
         """Reads the topics."""
         self.say("sent; reading the topics to compare counts and checksums")
-        ends = targets.ends(found)
+        ends = targets.settled_ends(found)
         base = {at: progress.base_of(at) for at in ends}
         report.findings += deleted_since(base, ends)
         ranges = {at: (max(base[at], offsets.earliest), offsets.stable) for at, offsets in ends.items()}

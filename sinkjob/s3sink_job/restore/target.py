@@ -29,6 +29,8 @@ NAMES = (
     "message.timestamp.difference.max.ms",
 )
 CREATION_TIMEOUT = 20.0
+SETTLING_TIMEOUT = 30.0
+"""Transactions of other producers may stay open for longer. They are not waited for."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,15 @@ class Targets:
         if silent := [f"{topic}-{partition}" for topic, partition in wanted if (topic, partition) not in found]:
             raise KafkaUnavailable(f"Kafka at {self._admin.servers} returned no offsets of {', '.join(silent)}")
         return found
+
+    def settled_ends(self, targets: Mapping[str, TargetTopic]) -> dict[TopicPartition, Offsets]:
+        """Once the brokers have ended the last transactions, which takes moments after their commit."""
+        deadline = time.monotonic() + SETTLING_TIMEOUT
+        while True:
+            found = self.ends(targets)
+            if all(one.stable == one.end for one in found.values()) or time.monotonic() > deadline:
+                return found
+            time.sleep(0.2)
 
     def _create(self, name: str, replication: int | None) -> Topic:
         failure = create_topic(self._admin, name, self._plan.topics[name], replication, NEW_TOPIC)
