@@ -110,6 +110,8 @@ def failure_of(text: str) -> S3SinkError:
         reason, retryable, message = ours.groups()
         kind: type[S3SinkError] = TransientError if retryable == "True" else FinalError
         return kind(f"{message}. {RESUMES}" if retryable == "True" else message, reason=reason)
+    if lost := re.search(r"ProgressLost: (.*)", text):
+        return FinalError(f"{lost[1]}: see `ProgressLost` in docs/troubleshooting.md", reason="ProgressLost")
     for name, advice in FINAL.items():
         if name in text:
             line = next(line.strip() for line in text.splitlines() if name in line)
