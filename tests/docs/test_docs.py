@@ -27,6 +27,7 @@ from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.kafka import letter_topic
 from s3sink_job.kafka.admin import FINAL
 from s3sink_job.report.metrics import Metrics
+from s3sink_job.restore import sending
 from s3sink_job.task.encoding_documents import encoding_from_doc, encoding_to_doc
 from s3sink_operator.metrics import Metrics as OperatorMetrics
 from s3sink_operator.process.watch_liveness import WatchLiveness
@@ -141,7 +142,7 @@ def test_every_metric_that_any_page_names_exists() -> None:
 
 def reasons() -> set[str]:
     """Every reason the code gives, from the calls and classes that carry one."""
-    found = {kind.removesuffix("Exception") for kind in (*FINAL, *letter_topic.FINAL)} | {UNAVAILABLE}
+    found = {kind.removesuffix("Exception") for kind in (*FINAL, *letter_topic.FINAL, *sending.FINAL)} | {UNAVAILABLE}
     folders = (ROOT / "sinkjob" / "s3sink_job", ROOT / "crds" / "s3sink_api" / "spec")
     for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -12,6 +12,7 @@ from s3sink_job.cli.find import find
 from s3sink_job.cli.gc import gc
 from s3sink_job.cli.plan import plan
 from s3sink_job.cli.replay import replay
+from s3sink_job.cli.restore import restore
 from s3sink_job.cli.run import run
 from s3sink_job.cli.verify import verify
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, plan, verify, find, replay, gc):
+for command in (run, check, plan, verify, find, replay, restore, gc):
     app.command()(command)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from s3sink_api.exit_codes import DONE, FAILED
 from s3sink_job.cli.kafka_on_demand import kafka_on_demand
 from s3sink_job.cli.opened_sink import open_sink
 from s3sink_job.cli.options import ManifestFile, SecretsFolder
+from s3sink_job.cli.times import milliseconds
 
 if TYPE_CHECKING:
     from s3sink_job.replay.report import ReplayReport
@@ -39,7 +39,7 @@ def replay(
 
     Exit code 1 if some stay dead letters.
     """
-    times = _milliseconds(since, "--since"), _milliseconds(until, "--until")
+    times = milliseconds(since, "--since"), milliseconds(until, "--until")
     from s3sink_job.cli.replay_text import replay_text
     from s3sink_job.replay.letters import Selection
     from s3sink_job.replay.replay import Replay
@@ -62,15 +62,3 @@ def replay(
 def _show_progress(report: ReplayReport) -> None:
     done = report.replayed + len(report.writable) + len(report.staying) + report.filtered + report.lost
     typer.echo(f"{done:,} of {report.outstanding:,} dead letters", err=True)
-
-
-def _milliseconds(text: str | None, option: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time such as 2026-11-18T03:00:00Z", param_hint=option) from None
-    if time.tzinfo is None:
-        raise typer.BadParameter(f"{text!r} has no time zone; add Z for UTC", param_hint=option)
-    return round(time.timestamp() * 1000)

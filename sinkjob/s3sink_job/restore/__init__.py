@@ -1,0 +1,1 @@
+"""Records from objects back into a topic."""
