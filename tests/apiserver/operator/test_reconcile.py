@@ -105,13 +105,17 @@ def test_run_once_is_a_job_whose_last_report_stays(namespace: SinkNamespace, ope
     assert namespace.status("orders")["phase"] == "Completed"
     # A new spec is a new run.
     first = (namespace.get("job", "orders-s3sink") or {})["metadata"]["uid"]
-    namespace.patch("orders", {"flush": {"records": 7}})
+    namespace.patch("orders", {"mode": "FullRefresh"})
 
     def another() -> bool:
         job = namespace.get("job", "orders-s3sink")
         return job is not None and job["metadata"]["uid"] != first
 
     until("another Job", another)
+    # Its pods have the run's id from a label that Kubernetes sets.
+    (container,) = (namespace.get("job", "orders-s3sink") or {})["spec"]["template"]["spec"]["containers"]
+    (run,) = (each for each in container["env"] if each["name"] == "S3SINK_RUN_ID")
+    assert run["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.labels['batch.kubernetes.io/controller-uid']"
 
 
 def test_a_failed_run_says_why_and_is_not_retried(namespace: SinkNamespace, operator: Operator) -> None:
