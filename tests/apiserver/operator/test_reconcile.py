@@ -195,8 +195,7 @@ def test_a_restarted_operator_changes_nothing_about_a_healthy_sink(
 def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: Operator) -> None:
     encryption = {"type": "CustomerKey", "secretRef": {"name": "key"}}
     wrong = sink(transform={"where": "a > 0"})
-    wrong["spec"]["destination"]["encryption"] = encryption
-    namespace.apply(wrong)
+    namespace.apply(sink(**wrong["spec"] | {"destination": wrong["spec"]["destination"] | {"encryption": encryption}}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
     assert "spec.transform: not built yet" in message
     assert "spec.destination.encryption.type: CustomerKey is not built yet" in message
