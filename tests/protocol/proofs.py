@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from s3sink_job.base.errors import S3SinkError
@@ -17,6 +18,14 @@ from tests.protocol.world import Direct, Violation, World
 
 
 def prove_level(world: World, driver: ModelDriver, steps: int = 40) -> None:
+    error = _run(world, driver, steps, lambda: is_level(world, driver))
+    if not is_level(world, driver):
+        world.blame(f"the sink never gets level; the last error: {error}", error)
+        world.check()
+
+
+def _run(world: World, driver: ModelDriver, steps: int, over: Callable[[], bool]) -> S3SinkError | None:
+    """Until it is over, or an error that lasts. Returns the last error."""
     error: S3SinkError | None = None
     for _ in range(steps):
         world.now += INTERVAL + 1
@@ -28,10 +37,9 @@ def prove_level(world: World, driver: ModelDriver, steps: int = 40) -> None:
             if not failure.retryable:
                 break
         world.check()
-        if is_level(world, driver):
-            return
-    world.blame(f"the sink never gets level; the last error: {error}", error)
-    world.check()
+        if over():
+            break
+    return error
 
 
 def try_older_state(world: World, older: SinkState) -> None:
@@ -61,19 +69,7 @@ def try_older_state(world: World, older: SinkState) -> None:
 
 def prove_refreshed(world: World, driver: ModelDriver, steps: int = 60) -> None:
     """The run ends, its objects are there, and those that it replaced are not."""
-    error: S3SinkError | None = None
-    for _ in range(steps):
-        world.now += INTERVAL + 1
-        try:
-            driver.step()
-            if driver.finished:
-                break
-        except S3SinkError as failure:
-            error = failure
-            world.note(f"{driver.line.name}: {type(failure).__name__}: {failure}")
-            if not failure.retryable:
-                break
-        world.check()
+    error = _run(world, driver, steps, lambda: driver.finished)
     state = world.watchdog.history[-1]
     if state.refresh is None or state.refresh.phase is not RefreshPhase.DONE or not state.refresh.run:
         world.blame(f"the full refresh never ends; the last error: {error}; problems: {driver.problems}", error)
@@ -166,7 +162,7 @@ def _stepped_over(world: World) -> list[str]:
     problems: list[str] = []
     last = world.watchdog.history[-1]
     for topic in last.topics.values():
-        since = [s for s in world.watchdog.history if (s.resets, _run(s)) == (last.resets, _run(last))]
+        since = [s for s in world.watchdog.history if (s.resets, _number(s)) == (last.resets, _number(last))]
         for partition, at in topic.partitions.items():
             log = world.kafka.logs.get(partition)
             if log is None or world.kafka.id != world.kafka.name(topic.id) or not log.dead:
@@ -185,7 +181,7 @@ def _stepped_over(world: World) -> list[str]:
     return problems
 
 
-def _run(state: SinkState) -> int:
+def _number(state: SinkState) -> int:
     """A full refresh begins again, as a reset does."""
     return state.refresh.number if state.refresh else 0
 

@@ -65,9 +65,10 @@ def cron_times(schedule: str) -> CronTimes:
     texts = _NAMES.get(schedule, schedule).lower().split()
     names = ((), (), (), MONTHS, DAYS)
     bounds = [(low, high) for _, _, low, high in CRON_FIELDS]
-    fields = [_values(text, *bound, own) for text, bound, own in zip(texts, bounds, names, strict=True)]
+    fields = (_values(text, *bound, own) for text, bound, own in zip(texts, bounds, names, strict=True))
+    minutes, hours, days, months, weekdays = fields
     open_days = [text[0] in "*?" for text in (texts[2], texts[4])]
-    return CronTimes(*fields, either=not any(open_days))
+    return CronTimes(minutes, hours, days, months, weekdays, either=not any(open_days))
 
 
 def _values(text: str, low: int, high: int, names: tuple[str, ...]) -> frozenset[int]:

@@ -233,19 +233,12 @@ def replaced_totals(state: SinkState) -> Totals:
     """What a run replaces, or what one that begins now would replace."""
     refresh = state.refresh
     until = refresh.totals if refresh and refresh.unfinished else state.totals
-    since = refresh.totals_replaced if refresh else Totals()
-    return Totals(
-        records=until.records - since.records, bytes=until.bytes - since.bytes, objects=until.objects - since.objects
-    )
+    return until.since(refresh.totals_replaced if refresh else Totals())
 
 
 def written_totals(state: SinkState) -> Totals:
     """What the run has written so far."""
-    before = state.refresh.totals if state.refresh else Totals()
-    now = state.totals
-    return Totals(
-        records=now.records - before.records, bytes=now.bytes - before.bytes, objects=now.objects - before.objects
-    )
+    return state.totals.since(state.refresh.totals if state.refresh else Totals())
 
 
 def describe_totals(totals: Totals) -> str:

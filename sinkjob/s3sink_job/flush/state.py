@@ -104,6 +104,10 @@ class Totals:
     gaps: int = 0
     gap_offsets: int = 0
 
+    def since(self, earlier: Totals) -> Totals:
+        """Records, bytes and objects that came after it."""
+        return Totals(self.records - earlier.records, self.bytes - earlier.bytes, self.objects - earlier.objects)
+
 
 @dataclass(frozen=True)
 class LetterTotals:
