@@ -192,6 +192,16 @@ def test_a_recreated_topic_begins_anew_and_lost_positions_are_refused(
     assert restored(world) == contents(world.messages())
 
 
+def test_a_full_refresh_is_restored_as_the_one_generation_that_is_current(world: World) -> None:
+    fill(world, PLAIN, partitions=1)
+    world.drain(mode="FullRefresh", run_id="first", **BACKUP)
+    world.produce([b"later"])
+    driver = world.drain(mode="FullRefresh", run_id="second", **BACKUP)
+    report = restore(world, driver)
+    assert report.ok, report.findings
+    assert restored(world) == contents(world.messages())
+
+
 def test_the_rate_is_kept(world: World) -> None:
     world.kafka.create_topic(world.topic, 1)
     world.kafka.produce(world.topic, [(b"", b"x" * 1000, None, NOW)] * 300, 0)

@@ -61,6 +61,8 @@ class _Progress:
 
 def restore_text(report: RestoreReport) -> str:
     lines = [f"not in the objects: {text}" for text in report.absent]
+    if not report.rows:
+        return os.linesep.join([*lines, f"{report.sink} has no objects to restore"])
     if report.dry_run or report.finished_before is not None:
         return os.linesep.join([*lines, _without_sending(report)])
     lines += [f"created topic {name}, without retention" for name in report.created]

@@ -28,6 +28,9 @@ class RestoreProgress:
     """The last manifest of the sink whose objects are sent."""
     replayed: str | None
     """The last manifest of its replays."""
+    after: str | None
+    replayed_after: str | None
+    """The manifests before theirs: a full refresh had replaced them."""
     left_out: Mapping[str, list[int]]
     """By manifest: objects that were not published when the restore began."""
     topics: Mapping[str, str]

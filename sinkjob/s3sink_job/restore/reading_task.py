@@ -101,7 +101,7 @@ class ReadingTask:
             if at + rows_of(run) <= self.positions[number]:
                 at += rows_of(run)
                 continue
-            for records in in_order(run, lambda written: stored_records(bucket, written, wanted.left_out), spill):
+            for records in in_order(run, lambda written: stored_records(bucket, written, wanted), spill):
                 positions = pa.array(np.arange(at, at + records.num_rows))
                 at += records.num_rows
                 chosen = self._chosen(records.append_column("position", positions), self.positions[number])
@@ -138,7 +138,7 @@ class ReadingTask:
         return pa.RecordBatch.from_arrays([columns[f.name].cast(f.type) for f in SCHEMA], schema=SCHEMA)
 
 
-def stored_records(bucket: Bucket, written: WrittenObject, replayed: frozenset[int]) -> pa.Table:
+def stored_records(bucket: Bucket, written: WrittenObject, part: RestoreSlice) -> pa.Table:
     """The records in an object. Raises if it is not what its manifest says."""
     entry, own = written.entry, bucket.named(written.entry.bucket)
     rows = read_rows(own, entry, written.encoding)
@@ -153,7 +153,7 @@ def stored_records(bucket: Bucket, written: WrittenObject, replayed: frozenset[i
             f"{own.url(entry.key)} has {rows.num_rows:,} rows, but {entry.rows:,} were written: it was changed since",
             reason="ObjectChanged",
         )
-    return records_of(rows, entry, written.encoding, replayed)
+    return records_of(rows, entry, written.encoding, part.left_out, part.bounds.get(entry.key))
 
 
 def in_pieces(records: pa.Table) -> Iterator[pa.Table]:

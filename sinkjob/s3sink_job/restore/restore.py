@@ -83,9 +83,8 @@ class Restore:
         state = self._state()
         self._run = self.options.run_id or self._default_run_id(state)
         self._object = ProgressObject(self.bucket, f"{self.ledger.folder}/{FOLDER}/{self._run}.json")
-        progress = self._object.load()
-        self._refuse_other_options(progress)
-        source = read_source(self.ledger, state, progress)
+        resumed = self._resumed(self._object.load())
+        source = read_source(self.ledger, state, resumed)
         plan = self._plan(source)
         report = RestoreReport(
             sink=str(state.owner),
@@ -97,20 +96,14 @@ class Restore:
             absent=list(plan.absent),
             dry_run=dry_run,
         )
+        if resumed is not None and resumed.finished_at is not None:
+            report.finished_before, report.records = resumed.finished_at, resumed.records or 0
+        if report.finished_before is not None or not plan.slices:
+            return report
         targets = Targets(self.kafka.admin, plan)
         found = targets.find(create=False, replication=None)
-        resumed = self._resumed(progress, found)
-        if resumed is not None and resumed.finished_at is not None:
-            report.finished_before = resumed.finished_at
-            report.records = resumed.records or 0
-            return report
-        if resumed is None:
-            if not self.options.append:
-                refuse_records(targets.ends(found))
-            if progress is not None:
-                # The topic was recreated: it begins anew, with what there is now.
-                source = read_source(self.ledger, state, None)
-                plan = self._plan(source)
+        if resumed is None and not self.options.append:
+            refuse_records(targets.ends(found))
         self._refuse_losses(plan, dry_run=dry_run)
         self._check_first_objects(plan, found)
         report.created = targets.missing
@@ -139,24 +132,23 @@ class Restore:
         return hashlib.sha256(json.dumps(doc, sort_keys=True).encode()).hexdigest()[:12]
 
     def _plan(self, source: Source) -> RestorePlan:
-        plan = make_plan(source.history, self.options.selection, self.options.targets, by_key=self.options.by_key)
+        plan = make_plan(
+            *(source.history, self.options.selection, self.options.targets, source.logs), by_key=self.options.by_key
+        )
         return replace(plan, losses=(*plan.losses, *source.unpublished))
 
-    def _refuse_other_options(self, progress: RestoreProgress | None) -> None:
-        if progress is not None and progress.options != self.options.to_doc():
+    def _resumed(self, progress: RestoreProgress | None) -> RestoreProgress | None:
+        """The former try, if its topics are still the same. In recreated ones it begins anew."""
+        if progress is None:
+            return None
+        if progress.options != self.options.to_doc():
             raise FinalError(
                 f"restore {self._run} was begun with other options: {json.dumps(progress.options)}. "
                 "Give the same ones, or another --run-id",
                 reason="RunDiffers",
             )
-
-    def _resumed(self, progress: RestoreProgress | None, found: Mapping[str, TargetTopic]) -> RestoreProgress | None:
-        """The former try, if this is the same restore into the same topics."""
-        if progress is None:
-            return None
-        same = all(
-            name in found and same_topic(found[name].topic.id, topic_id) for name, topic_id in progress.topics.items()
-        )
+        found = self.kafka.admin.describe(sorted(progress.topics))
+        same = all((topic := found[name]) and same_topic(topic.id, old) for name, old in progress.topics.items())
         return progress if same else None
 
     def _refuse_losses(self, plan: RestorePlan, *, dry_run: bool) -> None:
@@ -175,7 +167,7 @@ class Restore:
     def _check_first_objects(self, plan: RestorePlan, found: Mapping[str, TargetTopic]) -> None:
         """The oldest records mostly come first."""
         for part in plan.slices[:SAMPLED]:
-            records = stored_records(self.bucket, part.objects[0], part.left_out)
+            records = stored_records(self.bucket, part.objects[0], part)
             if part.topic in found:
                 times = self._times(found).get(part.topic, TakenTimes())
                 known = records.filter(records.column("timestamp").is_valid())
@@ -197,6 +189,8 @@ class Restore:
                 options=self.options.to_doc(),
                 flush=source.flush,
                 replayed=source.replayed,
+                after=source.after,
+                replayed_after=source.replayed_after,
                 left_out=source.left_out,
                 topics={name: target.topic.id for name, target in found.items()},
                 base=base,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.manifest import Manifest
+from s3sink_job.flush.refresh import last_replaced, last_replaced_replay, visible_state
 from s3sink_job.flush.state import SinkState
 from s3sink_job.proof.flush_history import FlushHistory, read_history
 from s3sink_job.proof.replays import with_replays
@@ -22,8 +23,13 @@ class Source:
     """The last manifest of the sink."""
     replayed: str | None
     """The last manifest of its replays."""
+    after: str | None
+    replayed_after: str | None
+    """The manifests before: a full refresh has replaced what they list."""
     left_out: Mapping[str, list[int]]
     """By manifest: the numbers of objects that are not published, or -1 for all of its objects."""
+    logs: Mapping[tuple[str, int], str]
+    """By topic and generation: the id of the topic that was read; empty if it is not known."""
 
     @property
     def unpublished(self) -> list[str]:
@@ -35,18 +41,26 @@ class Source:
         ]
 
 
-def read_source(ledger: Ledger, state: SinkState, progress: RestoreProgress | None) -> Source:
+def read_source(ledger: Ledger, stored: SinkState, progress: RestoreProgress | None) -> Source:
     """Of what a former try began with, if there was one: positions count its rows."""
-    replays = ledger.replays()
+    replays, state = ledger.replays(), visible_state(stored)
     replayed = replays.load()
     if progress is not None:
-        flush, replay, left_out = progress.flush, progress.replayed, progress.left_out
+        flush, after, left_out = progress.flush, progress.after, progress.left_out
+        replay, replay_after = progress.replayed, progress.replayed_after
     else:
-        flush, replay = state.last, replayed.last if replayed is not None else None
+        flush, after = state.last, last_replaced(state)
+        replay, replay_after = replayed.last if replayed is not None else None, last_replaced_replay(state)
         left_out = {name: numbers for one in (state, replayed) if one for name, numbers in _unpublished(one)}
-    manifests = _without(ledger.history(replace(state, last=flush)), left_out)
-    more = _without(replays.history(replace(replayed, last=replay)), left_out) if replayed is not None else ()
-    return Source(with_replays(read_history(manifests), read_history(more)), flush, replay, left_out)
+    manifests = list(_without(ledger.chain(flush, after), left_out))
+    more = _without(replays.chain(replay, replay_after), left_out)
+    history = with_replays(read_history(manifests), read_history(more))
+    logs = {
+        (part.topic, part.generation): manifest.logs[part.topic].id if part.topic in manifest.logs else ""
+        for manifest in manifests
+        for part in manifest.slices
+    }
+    return Source(history, flush, replay, after, replay_after, left_out, logs)
 
 
 def _unpublished(state: SinkState) -> Iterator[tuple[str, list[int]]]:

@@ -34,36 +34,44 @@ NAMES = {
 
 
 def records_of(
-    rows: pa.Table, entry: ObjectEntry, encoding: Encoding, replayed: frozenset[int] = frozenset()
+    rows: pa.Table,
+    entry: ObjectEntry,
+    encoding: Encoding,
+    replayed: frozenset[int] = frozenset(),
+    end: int | None = None,
 ) -> pa.Table:
-    """`replayed`: offsets of dead letters in objects. Rows that were made of them by a replay are left out."""
-    if entry.letters:
-        letters = records_in_letters(rows)
-        columns = {name: _whole(letters.column(name)) for name in letters.column_names}
-        return _records(columns, rows.num_rows)
-    match encoding.format.rows:
-        case RowKind.VALUES:
-            columns = {"value": _whole(rows.column(0)).cast(pa.binary())}
-            columns["offset"] = pa.repeat(entry.first, rows.num_rows)
-        case RowKind.TEXT_LINES:
-            columns = {"value": _whole(rows.column("line")).cast(pa.binary())}
-        case RowKind.JSON_LINES:
-            columns = _from_lines(_whole(rows.column("line")).cast(pa.string()), encoding)
-        case RowKind.TEXT_COLUMNS:
-            columns = _from_text(_named(rows, encoding), encoding)
-        case _:
-            columns = _from_columns(rows, encoding)
+    """`replayed`: offsets of dead letters in objects. Rows that were made of them by a replay are left out.
+
+    So are rows from the offset `end` on.
+    """
+    columns = _columns(rows, entry, encoding)
     if entry.offsets:
         columns["offset"] = pa.array(entry.offsets, pa.int64())
         columns["left_out"] = pc.is_in(columns["offset"], value_set=pa.array(sorted(replayed), pa.int64()))
-    return _records(columns, rows.num_rows)
-
-
-def _records(columns: dict[str, Column], count: int) -> pa.Table:
-    filled = {field.name: columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS}
+    if end is not None:
+        columns["left_out"] = pc.greater_equal(columns["offset"], end)
+    filled = {field.name: columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in RECORDS}
     filled["headers"] = pc.coalesce(filled["headers"], pa.scalar([], HEADERS))
     filled["left_out"] = pc.fill_null(filled["left_out"], False)
     return pa.table([filled[field.name].cast(field.type) for field in RECORDS], schema=RECORDS)
+
+
+def _columns(rows: pa.Table, entry: ObjectEntry, encoding: Encoding) -> dict[str, Column]:
+    if entry.letters:
+        letters = records_in_letters(rows)
+        return {name: _whole(letters.column(name)) for name in letters.column_names}
+    match encoding.format.rows:
+        case RowKind.VALUES:
+            value = _whole(rows.column(0)).cast(pa.binary())
+            return {"value": value, "offset": pa.repeat(entry.first, rows.num_rows)}
+        case RowKind.TEXT_LINES:
+            return {"value": _whole(rows.column("line")).cast(pa.binary())}
+        case RowKind.JSON_LINES:
+            return _from_lines(_whole(rows.column("line")).cast(pa.string()), encoding)
+        case RowKind.TEXT_COLUMNS:
+            return _from_text(_named(rows, encoding), encoding)
+        case _:
+            return _from_columns(rows, encoding)
 
 
 def _from_columns(rows: pa.Table, encoding: Encoding) -> dict[str, Column]:
