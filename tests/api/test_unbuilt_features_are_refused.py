@@ -16,8 +16,6 @@ COLUMNS, THESE = {"Parquet", "Avro", "Orc", "Csv"}, "Parquet, Avro, Csv or Orc"
 WANTED = {
     "spec.source.key.schema": SCHEMA,
     "spec.source.value.schema": SCHEMA,
-    "spec.destination.assumeRoleArn": "arn:aws:iam::1:role/x",
-    "spec.destination.encryption.type": "CustomerKey",
     "spec.transform": {"where": "a > 0"},
 }
 # What has to stand beside it for the manifest to be valid otherwise.
