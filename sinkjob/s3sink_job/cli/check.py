@@ -10,7 +10,7 @@ from s3sink_job.cli.options import ManifestFile, SecretsFolder
 
 
 def check(file: ManifestFile, secrets: SecretsFolder = None) -> None:
-    """Tests store, permissions, Kafka, topics and schemas, one line each. Exit code 2 if one fails, not for a `warn`."""
+    """Tests store, permissions, Kafka, topics and schemas, one line each. Exit code 2 if one fails, not for `warn`."""
     from s3sink_job.cli.command_spark import open_admin, spark_session
     from s3sink_job.proof.preflight import preflight_checks
 

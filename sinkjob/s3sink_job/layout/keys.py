@@ -3,7 +3,7 @@
 Topic, generation, partition and first offset identify an object: ranges of one generation never overlap, and a
 generation is never used again. All records of a layout have the same number of folders, no folder holds a slash, and
 escaping keeps values different. No two topics have folders of one name: `topic_folders.py` refuses them. So a topic or
-partition in the folders is unambiguous; if one of them is not in the folders, the name has both. No topic's name holds a
+partition in the folders is unambiguous; if one of them is not in the folders, the name has both. No topic's name has a
 `+` or a `(`. Names of style Upload have the flush's stamp, which is unique, and a number within the flush.
 """
 
