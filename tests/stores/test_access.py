@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -127,18 +126,6 @@ def test_a_connection_is_given_up_after_the_connect_timeout(s3: S3Server, bucket
         store.get("a")
 
 
-@pytest.fixture(scope="module")
-def aws() -> Iterator[Moto]:
-    with Moto() as server:
-        yield server
-
-
-@pytest.fixture
-def before_aws(aws: Moto) -> Iterator[FaultProxy]:
-    with FaultProxy("127.0.0.1", aws.port) as between:
-        yield between
-
-
 class Sent:
     """Requests with their headers."""
 
@@ -159,13 +146,13 @@ def access_key(request: Request) -> str:
 
 
 def test_a_role_is_assumed_once_and_its_credentials_are_renewed_before_they_expire(
-    aws: Moto, before_aws: FaultProxy, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
     bodies: list[bytes] = []
-    with FaultProxy("127.0.0.1", aws.port) as sts:
+    with FaultProxy("127.0.0.1", moto.port) as sts:
         role = {"arn": ROLE, "externalId": "ours:42", "sessionName": "orders", "endpoint": sts.endpoint}
-        sent = Sent(before_aws)
-        store = opened(before_aws.endpoint, aws.create_bucket(topic_name), secrets_of(aws, tmp_path), assumeRole=role)
+        sent = Sent(unsigned)
+        store = opened(unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), assumeRole=role)
         signer = store.requests.client._request_signer  # type: ignore[attr-defined]
         sts_client = signer._credentials._refresh_using.__closure__
         for cell in sts_client:
@@ -186,19 +173,19 @@ def test_a_role_is_assumed_once_and_its_credentials_are_renewed_before_they_expi
 
     assert len(first) == len(second) == 1
     assert first != second
-    assert aws.access_key not in {*first, *second}
+    assert moto.access_key not in {*first, *second}
     asked = parse_qs(bodies[0].decode() if isinstance(bodies[0], bytes) else bodies[0])
     assert asked["RoleArn"] == [ROLE]
     assert (asked["ExternalId"], asked["RoleSessionName"]) == (["ours:42"], ["orders"])
 
 
 def test_a_role_that_may_not_be_assumed_is_a_final_error_that_says_what_to_check(
-    aws: Moto, before_aws: FaultProxy, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
-    with FaultProxy("127.0.0.1", aws.port) as sts:
+    with FaultProxy("127.0.0.1", moto.port) as sts:
         refusal = sts.on(request_is("POST"), Status(403, "AccessDenied"))
         role = {"arn": ROLE, "endpoint": sts.endpoint}
-        store = opened(before_aws.endpoint, aws.create_bucket(topic_name), secrets_of(aws, tmp_path), assumeRole=role)
+        store = opened(unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), assumeRole=role)
         with pytest.raises(FinalError, match=r"AssumeRole: .*check spec\.destination\.assumeRole") as refused:
             store.get("a")
         assert refused.value.reason == "AssumeRoleRefused"
@@ -211,12 +198,12 @@ def test_a_role_that_may_not_be_assumed_is_a_final_error_that_says_what_to_check
 
 
 def test_every_request_says_that_the_requester_pays(
-    aws: Moto, before_aws: FaultProxy, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
-    sent = Sent(before_aws)
-    secrets = secrets_of(aws, tmp_path)
-    name = aws.create_bucket(topic_name)
-    store = opened(before_aws.endpoint, name, secrets, requesterPays=True)
+    sent = Sent(unsigned)
+    secrets = secrets_of(moto, tmp_path)
+    name = moto.create_bucket(topic_name)
+    store = opened(unsigned.endpoint, name, secrets, requesterPays=True)
     store.check()
     assert sent.headers("x-amz-request-payer") == [""], "HeadBucket has no such header"
     sent.requests.clear()
@@ -224,7 +211,7 @@ def test_every_request_says_that_the_requester_pays(
     assert set(sent.headers("x-amz-request-payer")) == {"requester"}
 
     sent.requests.clear()
-    opened(before_aws.endpoint, name, secrets).get("a")
+    opened(unsigned.endpoint, name, secrets).get("a")
     assert sent.headers("x-amz-request-payer") == [""]
 
 
@@ -244,11 +231,11 @@ def _every_request(store: Bucket) -> None:
 
 
 def test_data_objects_have_the_acl_and_state_objects_do_not(
-    aws: Moto, before_aws: FaultProxy, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
-    sent = Sent(before_aws)
+    sent = Sent(unsigned)
     store = opened(
-        before_aws.endpoint, aws.create_bucket(topic_name), secrets_of(aws, tmp_path), acl="BucketOwnerFullControl"
+        unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), acl="BucketOwnerFullControl"
     )
     _every_request(store)
     with_acl = {(r.method, r.path.rpartition("/")[2]) for r in sent.requests if "x-amz-acl" in r.headers}
@@ -257,10 +244,10 @@ def test_data_objects_have_the_acl_and_state_objects_do_not(
 
 
 def test_a_bucket_without_acls_is_no_fault_of_the_records(
-    aws: Moto, before_aws: FaultProxy, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
-    before_aws.on(request_is("POST"), Status(400, "AccessControlListNotSupported"))
-    store = opened(before_aws.endpoint, aws.create_bucket(topic_name), secrets_of(aws, tmp_path), acl="PublicRead")
+    unsigned.on(request_is("POST"), Status(400, "AccessControlListNotSupported"))
+    store = opened(unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), acl="PublicRead")
     with pytest.raises(FinalError, match=r"leave spec\.destination\.acl out") as refused:
         store.create_upload("a", {}, "text/plain")
     assert refused.value.reason == "AclNotSupported"
@@ -305,19 +292,19 @@ class KeyedStore:
 
 
 @pytest.fixture
-def keyed(before_aws: FaultProxy) -> KeyedStore:
-    return KeyedStore(before_aws)
+def keyed(unsigned: FaultProxy) -> KeyedStore:
+    return KeyedStore(unsigned)
 
 
-def with_key(folder: Path, aws: Moto, endpoint: str, name: str, key: bytes = KEY) -> Bucket:
-    secrets = secrets_of(aws, folder, mine={"SSE_CUSTOMER_KEY": base64.b64encode(key) + b"\n"})
+def with_key(folder: Path, moto: Moto, endpoint: str, name: str, key: bytes = KEY) -> Bucket:
+    secrets = secrets_of(moto, folder, mine={"SSE_CUSTOMER_KEY": base64.b64encode(key) + b"\n"})
     return opened(endpoint, name, secrets, encryption={"type": "CustomerKey", "secretRef": {"name": "mine"}})
 
 
 def test_data_is_encrypted_with_the_users_key_and_the_state_is_not(
-    aws: Moto, before_aws: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
 ) -> None:
-    store = with_key(tmp_path, aws, before_aws.endpoint, aws.create_bucket(topic_name))
+    store = with_key(tmp_path, moto, unsigned.endpoint, moto.create_bucket(topic_name))
     write_upload(store, "raw/t/0/0", b"x" * 5 * 2**20, b"y")
     store.put_data("raw/t/0/1", b"z", {}, "text/plain")
     store.put(".s3sink/a/state.json", b"{}")
@@ -336,23 +323,23 @@ def test_data_is_encrypted_with_the_users_key_and_the_state_is_not(
 
 
 def test_a_store_is_probed_with_the_users_key(
-    aws: Moto, before_aws: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
 ) -> None:
-    store = with_key(tmp_path, aws, before_aws.endpoint, aws.create_bucket(topic_name))
+    store = with_key(tmp_path, moto, unsigned.endpoint, moto.create_bucket(topic_name))
     assert (
         probe(store, ".s3sink/default/sink").fault
-        == probe(opened(aws.endpoint, topic_name, secrets_of(aws, tmp_path)), ".s3sink/default/sink").fault
+        == probe(opened(moto.endpoint, topic_name, secrets_of(moto, tmp_path)), ".s3sink/default/sink").fault
     )
 
 
 def test_objects_from_before_the_key_can_be_read_and_those_of_another_key_cannot(
-    aws: Moto, before_aws: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
+    moto: Moto, unsigned: FaultProxy, keyed: KeyedStore, topic_name: str, tmp_path: Path
 ) -> None:
-    name = aws.create_bucket(topic_name)
-    opened(before_aws.endpoint, name, secrets_of(aws, tmp_path)).put_data("raw/old", b"old", {}, "text/plain")
-    with_key(tmp_path / "1", aws, before_aws.endpoint, name).put_data("raw/mine", b"mine", {}, "text/plain")
+    name = moto.create_bucket(topic_name)
+    opened(unsigned.endpoint, name, secrets_of(moto, tmp_path)).put_data("raw/old", b"old", {}, "text/plain")
+    with_key(tmp_path / "1", moto, unsigned.endpoint, name).put_data("raw/mine", b"mine", {}, "text/plain")
 
-    store = with_key(tmp_path / "2", aws, before_aws.endpoint, name, os.urandom(32))
+    store = with_key(tmp_path / "2", moto, unsigned.endpoint, name, os.urandom(32))
     assert (store.get("raw/old") or (b"",))[0] == b"old"
     with pytest.raises(S3SinkError, match="AccessDenied"):
         store.get("raw/mine")
@@ -363,9 +350,9 @@ def test_objects_from_before_the_key_can_be_read_and_those_of_another_key_cannot
 @pytest.mark.parametrize(
     "key", [b"short", base64.b64encode(b"31 bytes" * 4)[:-4], b"*" * 44, base64.b64encode(bytes(33))]
 )
-def test_a_key_of_another_length_is_refused_and_not_shown(aws: Moto, tmp_path: Path, key: bytes) -> None:
-    secrets = secrets_of(aws, tmp_path, mine={"SSE_CUSTOMER_KEY": key})
+def test_a_key_of_another_length_is_refused_and_not_shown(moto: Moto, tmp_path: Path, key: bytes) -> None:
+    secrets = secrets_of(moto, tmp_path, mine={"SSE_CUSTOMER_KEY": key})
     with pytest.raises(FinalError, match="must be 32 bytes in base64") as refused:
-        opened(aws.endpoint, "lake", secrets, encryption={"type": "CustomerKey", "secretRef": {"name": "mine"}})
+        opened(moto.endpoint, "lake", secrets, encryption={"type": "CustomerKey", "secretRef": {"name": "mine"}})
     assert key.decode() not in str(refused.value)
     assert refused.value.reason == "InvalidCustomerKey"
