@@ -45,6 +45,7 @@ spec:
     bootstrapServers: kafka:9092
     topics: [orders, payments]
     startingOffsets: {position: Offsets, offsets: [{topic: orders, partition: 0, offset: 7}]}
+    onUnroutedTopic: Default
     onDataLoss: Skip
     isolation: ReadUncommitted
     maxBytesPerSecond: 50Mi
@@ -71,10 +72,14 @@ spec:
     caFrom: {secretRef: {name: ca}}
     pathStyle: true
     credentials: {secretRef: {name: s3}}
-    assumeRoleArn: arn:aws:iam::123456789012:role/sink
+    assumeRole: {arn: "arn:aws:iam::123456789012:role/sink", externalId: "42", sessionName: orders, endpoint: "https://sts"}
+    proxy: {url: "http://proxy:3128", credentialsFrom: {secretRef: {name: proxy}}}
+    timeouts: {connect: 5s, read: 30s}
     encryption: {type: KMS, keyId: alias/lake}
     storageClass: STANDARD_IA
     tags: {team: data}
+    acl: BucketOwnerFullControl
+    requesterPays: true
     maxConnections: 20
     partSize: 16Mi
   layout:
@@ -89,7 +94,9 @@ spec:
     onMissingValue: DeadLetter
     objectName: Lenses
     padding: {offset: 12, partition: 4}
-    suffix: -a
+    topicNames: [{topic: orders, as: sink_orders}]
+    topicReplacement: {pattern: "-", replacement: _}
+    suffix: _a
     extension: pq
   format:
     type: Parquet
@@ -97,9 +104,9 @@ spec:
     csv: {header: true, delimiter: ",", quote: Minimal}
     parquet: {rowGroupBytes: 32Mi, dictionary: false, statistics: false}
     columns: {meta: Airbyte, flatten: true}
-    envelope: {enabled: false, key: false, value: true, headers: false, metadata: false}
+    envelope: {enabled: false, key: false, value: true, headers: false, metadata: false, headersAs: Map, keyAs: Fields}
     schemaEvolution: {mode: Full, onChange: Roll}
-  flush: {records: 50000, bytes: 500Mi, interval: 30m, aligned: 15m, recordWindow: 1h}
+  flush: {records: 50000, bytes: 500Mi, interval: 30m, aligned: 15m, timezone: Europe/Berlin, recordWindow: 1h}
   delivery: AtLeastOnce
   nullValues: Separate
   transform: {select: ["*", "upper(country) AS cc"], where: "amount > 0"}
@@ -126,9 +133,9 @@ spec:
         csv: {header: true, delimiter: ",", quote: Minimal}
         parquet: {rowGroupBytes: 64Mi, dictionary: true, statistics: true}
         columns: {meta: Quix, flatten: false}
-        envelope: {enabled: false, key: true, value: true, headers: true, metadata: true}
+        envelope: {enabled: false, key: true, value: true, headers: true, metadata: true, headersAs: List, keyAs: Plain}
         schemaEvolution: {mode: None, onChange: Merge}
-      flush: {records: 5, bytes: 1Mi, interval: 1m, aligned: 1m, recordWindow: 1m}
+      flush: {records: 5, bytes: 1Mi, interval: 1m, aligned: 1m, timezone: UTC, recordWindow: 1m}
   errors:
     records: DeadLetter
     maxPerFlush: 10
@@ -286,7 +293,7 @@ def _formats(draw: st.DrawFn) -> Document:
         format_["envelope"] = format_.get("envelope", {}) | {"enabled": True}
     elif kind not in {"Text", "Bytes"}:
         format_["columns"] = draw(_some(meta=st.sampled_from(["None", "Kafka", "Quix", "Airbyte"])))
-        if format_["columns"].get("meta") == "Airbyte":
+        if format_["columns"].get("meta") in {"Airbyte", "Quix"}:
             format_["columns"] |= draw(_some(flatten=st.booleans()))
     if kind == "Csv":
         format_["csv"] = draw(_some(header=st.booleans(), delimiter=st.sampled_from(",;\t")))
@@ -336,16 +343,19 @@ def _items(draw: st.DrawFn, records: tuple[str, str], *, single: bool) -> Docume
     return item
 
 
-def _layouts(records: tuple[str, str], *, single: bool) -> st.SearchStrategy[Document]:
+def _layouts(records: tuple[str, str], *, single: bool, of_sink: bool = False) -> st.SearchStrategy[Document]:
     styles = ["Offset", "Confluent", "Lenses", *([] if single else ["Upload"])]
     items = st.lists(_items(records, single=single), max_size=4, unique_by=_named)
+    replacements = [{"pattern": "^", "replacement": "x_"}, {"pattern": "(a)", "replacement": "$1"}]
+    names = {"topicReplacement": st.sampled_from(replacements)} if of_sink else {}
     return _some(
+        **names,
         partitionBy=items.filter(lambda some: sum("year" in str(item) for item in some) < 2),
         hiveStyle=st.booleans(),
         onMissingValue=st.sampled_from(["Default", "Fail"]),
         objectName=st.sampled_from(styles),
         padding=_some(offset=st.integers(0, 19), partition=st.integers(0, 19)),
-        suffix=st.sampled_from(["", "-a"]),
+        suffix=st.sampled_from(["", "-a", "_v1"]),
         extension=st.sampled_from(["", ".json"]),
     )
 
@@ -355,6 +365,7 @@ _flushes = _some(
     bytes=_quantities,
     interval=_durations,
     aligned=_durations,
+    timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
     recordWindow=_durations,
 )
 _spark = _some(
@@ -380,6 +391,11 @@ _destinations = _some(
     encryption=st.sampled_from([{"type": "AES256"}, {"type": "KMS", "keyId": "k"}]),
     tags=_maps,
     maxConnections=st.integers(1, 1000),
+    assumeRole=_some(externalId=st.just("42")).map(lambda more: {"arn": "arn:aws:iam::1:role/x", **more}),
+    proxy=st.just({"url": "http://proxy:3128"}),
+    timeouts=_some(connect=_durations, read=_durations),
+    acl=st.sampled_from(["Private", "BucketOwnerFullControl"]),
+    requesterPays=st.booleans(),
     partSize=_quantities,
 )
 
@@ -409,6 +425,7 @@ def documents(draw: st.DrawFn) -> Document:
     source |= draw(
         _some(
             startingOffsets=_starts(topics),
+            onUnroutedTopic=st.just("Default"),
             onDataLoss=st.sampled_from(["Fail", "Skip"]),
             isolation=st.sampled_from(["ReadCommitted", "ReadUncommitted"]),
             maxBytesPerSecond=_quantities,
@@ -429,7 +446,7 @@ def documents(draw: st.DrawFn) -> Document:
             state=st.sampled_from(["Running", "Paused", "Stopped"]),
             run=st.sampled_from(["Continuous", "Once"]),
             reset=st.fixed_dictionaries({"nonce": _words, "to": _starts(topics)}),
-            layout=layouts,
+            layout=_layouts(records, single=single, of_sink=True),
             format=_formats(),
             flush=_flushes,
             delivery=st.sampled_from(["ExactlyOnce", "AtLeastOnce"]),

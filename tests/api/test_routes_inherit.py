@@ -179,7 +179,8 @@ OVERRIDES = {
 @pytest.mark.parametrize(("override", "section"), OVERRIDES.items(), ids=lambda kind: kind.__name__)
 def test_a_route_can_set_every_field_of_a_section_and_has_no_default(override: Any, section: Any) -> None:
     assert override.__name__ == f"Route{section.__name__}"
-    assert [field.name for field in fields(override)] == [field.name for field in fields(section)]
+    of_sinks = {"topic_names", "topic_replacement"}
+    assert [field.name for field in fields(override)] == [f.name for f in fields(section) if f.name not in of_sinks]
     assert all(field.default is None for field in fields(override))
 
 

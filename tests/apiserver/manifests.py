@@ -382,7 +382,58 @@ BY_HAND: dict[str, list[Any]] = {
     "spec.destination.statePrefix": PREFIXES,
     "spec.destination.region": ["eu-central-1", "EU", "", "x" * 64, "x" * 65],
     "spec.destination.endpoint": URLS,
-    "spec.destination.assumeRoleArn": [
+    "spec.destination.assumeRole": [
+        {},
+        *({"arn": "arn:aws:iam::1:role/x", "externalId": text} for text in ("42", "4", "a b", "x" * 1224, "x" * 1225)),
+        *({"arn": "arn:aws:iam::1:role/x", "sessionName": text} for text in ("ab", "a", "a:b", "x" * 64, "x" * 65)),
+        *({"arn": "arn:aws:iam::1:role/x", "endpoint": url} for url in URLS),
+    ],
+    "spec.destination.proxy": [{}, *({"url": url} for url in URLS), {"url": "http://p", "credentialsFrom": {}}],
+    "spec.destination.timeouts": [
+        {},
+        *({"connect": text} for text in DURATIONS),
+        *({"read": text} for text in DURATIONS),
+    ],
+    "spec.destination.acl": ["Private", "BucketOwnerFullControl", "bucket-owner-full-control", ""],
+    "spec.destination": [
+        {
+            "bucket": "lake",
+            "endpoint": url,
+            "encryption": {"type": kind, **({"secretRef": {"name": "k"}} if secret else {})},
+        }
+        for url in (
+            *("http://localhost:9000", "http://127.0.0.1/x", "http://[::1]:9", "HTTP://LOCALHOST", "https://s3"),
+            *("http://s3", "http://localhost.example.com", "http://127.0.0.1.example.com", "http://127.1", "Http://s3"),
+        )
+        for kind, secret in (("CustomerKey", True), ("AES256", False))
+    ],
+    "spec.layout.topicNames": [
+        *([{"topic": "orders", "as": topic}] for topic in TOPICS),
+        *([{"topic": topic, "as": "x"}] for topic in TOPICS),
+        [{"topic": "orders"}],
+        [{"topic": "orders", "as": "x"}, {"topic": "orders", "as": "y"}],
+        [{"topic": f"t{n}", "as": f"x{n}"} for n in range(250)],
+        [{"topic": f"t{n}", "as": f"x{n}"} for n in range(251)],
+        [{"topic": "orders", "as": ".s3sink"}],
+    ],
+    "spec.layout.topicReplacement": [
+        {},
+        *({"pattern": pattern, "replacement": "x"} for pattern in REGEXES),
+        *(
+            {"pattern": "-", "replacement": text}
+            for text in ("", "_", "$1", "$10", "$", "$a", "a/b", "a b", "\\1", "x" * 249, "x" * 250)
+        ),
+    ],
+    "spec.flush.timezone": ["UTC", "Europe/Berlin", "", "a b", "Etc/GMT+1", "x" * 64, "x" * 65],
+    "spec.source.onUnroutedTopic": ["Default", "Fail", "fail"],
+    "spec.format.envelope": [
+        {"headersAs": "Map"},
+        {"headersAs": "map"},
+        {"keyAs": "Fields"},
+        {"enabled": True, "keyAs": "Fields"},
+        {"enabled": True, "keyAs": "Text"},
+    ],
+    "spec.destination.assumeRole.arn": [
         *(
             "",
             "admin",
@@ -415,6 +466,11 @@ BY_HAND: dict[str, list[Any]] = {
         "-g2",
         "-2",
         "2",
+        "_v1",
+        "_2",
+        "-000000000012",
+        "_-0000000000123-x",
+        "-00000000001",
         "_a",
         "a+b",
         "--g2",

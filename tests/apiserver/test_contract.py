@@ -126,6 +126,7 @@ def bounded(start: Any, end: Any) -> Any:
 
 
 # For each row of the list a document that the server takes.
+UNROUTED = {"bootstrapServers": "kafka:9092", "topics": ["a", "b"], "onUnroutedTopic": "Fail"}
 STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
     ("spec.destination.endpoint", None),
     ("spec.source", {"bootstrapServers": "kafka:9092", "topicPattern": "("}),
@@ -150,6 +151,13 @@ STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
         {"hiveStyle": True, "partitionBy": [{"type": "Time", "source": "Record", "format": "'a='yyyy/'a='MM"}]},
     ),
     ("spec.routes", [{"topics": ["orders"], "layout": {"partitionBy": [{"type": "Key", "path": ["id"]}]}}]),
+    ("spec.layout.topicReplacement", {"pattern": "(", "replacement": ""}),
+    ("spec.layout.topicNames", [{"topic": "orders", "as": ".s3sink"}]),
+    (
+        "spec.routes",
+        [{"topics": ["orders"], "format": {"type": "Avro", "envelope": {"enabled": True, "keyAs": "Fields"}}}],
+    ),
+    ("spec", routing()["spec"] | {"source": UNROUTED, "routes": [{"topics": ["a"]}]}),
     ("spec.spark.driver.podTemplate", {"deep": reduce(lambda inner, _: [inner], range(70), [1])}),
 ]
 

@@ -134,7 +134,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.format.columns",
         {"flatten": True},
-        "spec.format.columns.flatten: Forbidden: is only for columns.meta Airbyte: it writes the fields of _airbyte",
+        "spec.format.columns.flatten: Forbidden: is only for columns.meta Airbyte and Quix: it writes",
     ),
     (
         "spec.format",
@@ -193,7 +193,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "spec.routes",
         routed(format={"columns": {"flatten": True}}),
-        "spec.routes: Invalid value: format.columns.flatten: is only for columns.meta Airbyte: it writes the fields",
+        "spec.routes: Invalid value: format.columns.flatten: is only for columns.meta Airbyte and Quix: it writes",
     ),
     (
         "spec",

@@ -112,6 +112,12 @@ def test_check_run_verify_find_and_gc_work_together_and_no_secret_shows(
     kafka.create_topic(topic_name, partitions=2)
     kafka.produce(topic_name, [(None, b"%d" % n, None, None) for n in range(500)])
     sink, secrets = documents(kafka, s3, bucket, topic_name)
+    by_week = {"partitionBy": [{"type": "Time", "source": "Record", "format": "'year'=YYYY"}]}
+    sink["spec"]["routes"] = [{"topicPattern": "none-.*", "destination": {"prefix": "by-week"}, "layout": by_week}]
+    warning = "spec.routes[0].layout.partitionBy[0].format: YYYY is the year of the week"
+    temporary = s3sink.folder / "temporary"
+    temporary.mkdir()
+    os.utime(temporary, (0, 0))
     file = s3sink.write(
         sink,
         *(
@@ -122,14 +128,19 @@ def test_check_run_verify_find_and_gc_work_together_and_no_secret_shows(
 
     checked = s3sink("check", file)
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert {line.split()[0] for line in checked.stdout.splitlines()} == {"ok"}
+    assert {line.split()[0] for line in checked.stdout.splitlines()} == {"ok", "warn"}
+    (warned,) = [line for line in checked.stdout.splitlines() if line.startswith("warn  ")]
+    assert warning in warned
     assert f"{topic_name} has 2 partitions and 500 offsets" in checked.stdout
 
     status = s3sink.folder / "status.json"
-    run = s3sink("run", file, "--once", "--status-file", str(status))
+    places = ("--status-file", str(status), "--temporary-folder", str(temporary))
+    run = s3sink("run", file, "--once", *places)
     assert run.returncode == 0, run.stderr
     logged = [json.loads(line) for line in run.stderr.splitlines()]
     assert any(entry["message"] == "flushed" and entry["records"] == 500 for entry in logged)
+    assert [entry["level"] for entry in logged if entry["message"].startswith(warning)] == ["warning"]
+    assert temporary.stat().st_mtime > 0, "Spark had its files there"
     assert json.loads(status.read_text())["phase"] == "Completed"
 
     proof = s3sink("verify", file, "--json")

@@ -16,7 +16,8 @@ from s3sink_job.columns.known_columns import KnownColumns, known_from_text, know
 from s3sink_job.columns.types import MAX_DEPTH, MAX_LEAVES, MORE, bounded, from_text, leaves, merge
 from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.decode.json_inference import MAX_NESTING
-from s3sink_job.shape.columns import HEADERS, TIME
+from s3sink_job.shape.columns import TIME
+from s3sink_job.shape.headers import HEADERS
 from s3sink_job.shape.origin import KAFKA_FIELDS
 from tests.columns.kinds import records
 from tests.columns.kinds import rows as rows_of

@@ -86,6 +86,24 @@ def test_aligned_writes_at_multiples_of_the_clock_and_says_so(world: World) -> N
     assert driver.reporter.status()["flush"]["nextDue"] == iso(noon + 900)
 
 
+def test_aligned_writes_at_midnight_of_its_time_zone(world: World) -> None:
+    """On the day that begins at UTC 22:00 and has 25 hours."""
+    midnight = datetime(2026, 10, 24, 22, tzinfo=UTC).timestamp()
+    now = [midnight + 1]
+    world.kafka.create_topic(world.topic)
+    flush = {"aligned": "24h", "interval": "100h", "timezone": "Europe/Berlin"}
+    driver = world.driver(run="Continuous", flush=flush, clock=lambda: now[0])
+    driver.step()
+    world.produce([1])
+    now[0] = midnight + 25 * 3600 - 1
+    driver.step()
+    assert world.objects() == []
+    assert driver.reporter.status()["flush"]["nextDue"] == iso(midnight + 25 * 3600)
+    now[0] += 1
+    driver.step()
+    assert reason(driver) == "Aligned"
+
+
 def test_the_bytes_rule_fires_once_a_flush_has_measured_the_records(world: World) -> None:
     world.kafka.create_topic(world.topic)
     record = "x" * 98

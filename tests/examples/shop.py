@@ -65,7 +65,7 @@ TOPICS: dict[str, list[list[Record]]] = {
     "orders": ORDERS,
     "payments": PAYMENTS,
     "events": EVENTS,
-    "sink_topic": ORDERS,
+    "sink-topic": ORDERS,
     "users": USERS,
     "app-logs": LOGS,
     "photos": PHOTOS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from s3sink_api.spec import Spec, SpecError, parse
 from s3sink_job.base.errors import FinalError
 from s3sink_job.layout.escaping import missing_segment, value_segment
 from s3sink_job.layout.keys import (
@@ -17,6 +19,7 @@ from s3sink_job.layout.keys import (
     constant_folder,
     folder_hint,
     key_with_mark,
+    keys_like,
     may_clash,
     names_a_flush,
     object_key,
@@ -24,6 +27,9 @@ from s3sink_job.layout.keys import (
     room_for_folder,
 )
 from s3sink_job.layout.settings import PARTITION, TOMBSTONES, TOPIC, LayoutItem, ObjectLayout
+from s3sink_job.layout.topic_folders import folder_problems
+from s3sink_job.layout.topic_names import TopicNames, topic_names_of
+from tests.api.documents import minimal
 
 DEFAULT = ObjectLayout()
 FIELD, HEADER = LayoutItem("Field", "", ("country",)), LayoutItem("Header", "", ("region",))
@@ -368,3 +374,164 @@ def test_a_limit_between_slashes_counts_bytes_of_each_part(key: str, limit: int 
     why = refused_for_length(key, limit)
     assert refused in why
     assert bool(why) is bool(refused)
+
+
+names_of_topics = st.builds(
+    TopicNames,
+    names=st.dictionaries(st.sampled_from(["a", "b", "a-b"]), st.sampled_from(["a", "b", "x", "a_b"]), max_size=2).map(
+        lambda named: tuple(named.items())
+    ),
+    pattern=st.sampled_from(["", "-", "^", "[._]", "(.)-(.)", "a|b"]),
+    replacement=st.sampled_from(["_", "x", "", "p_", "$2$1"]),
+)
+ALIKE = ["a", "b", "a-b", "a_b", "a.b", "b-a", "x", "p_a", "_tombstones", ".s3sink", "b_a"]
+
+
+@settings(max_examples=400)
+@given(names_of_topics, layouts, st.sampled_from(["", "raw"]), st.data())
+def test_objects_of_renamed_topics_share_no_key_unless_their_folder_is_reported(
+    named: TopicNames, layout: ObjectLayout, prefix: str, data: st.DataObject
+) -> None:
+    with suppress(FinalError):
+        named.check()
+        layout = replace(layout, topics=named, style=data.draw(st.sampled_from(["Offset", "Confluent"])))
+        one, other = data.draw(st.lists(st.sampled_from(ALIKE), min_size=2, max_size=2, unique=True))
+        if named.folder_of(one) == named.folder_of(other):
+            return  # see `test_two_topics_with_one_folder_are_both_named`
+        at, _, folder, mark = data.draw(objects(layout))
+        keys = [
+            object_key(prefix, layout, place, _moved(layout, folder, place), ".x", mark)
+            for place in (replace(at, topic=one), replace(at, topic=other))
+        ]
+        assert keys[0] != keys[1]
+        begin, _ = keys_like(prefix, layout, one)
+        if TOMBSTONES not in folder.split("/")[:1]:
+            assert keys[0].startswith(begin)
+
+
+def spec_of(**layout: object) -> Spec:
+    document = minimal()
+    document["spec"]["source"] = {"bootstrapServers": "kafka:9092", "topicPattern": ".*"}
+    document["spec"]["layout"] = layout
+    return parse(document).spec
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from(ALIKE), min_size=2, max_size=5, unique=True),
+    st.sampled_from(["-", "[._]", "^", "(.)-(.)", "a|b", ".*"]),
+    st.sampled_from(["_", "x", "", "p_"]),
+    st.dictionaries(st.sampled_from(ALIKE), st.sampled_from(ALIKE), max_size=2),
+)
+def test_two_topics_with_one_folder_are_both_named(
+    topics: list[str], pattern: str, replacement: str, named: dict[str, str]
+) -> None:
+    assume(len(set(named.values())) == len(named))
+    listed = [{"topic": topic, "as": folder} for topic, folder in named.items()]
+    spec = spec_of(topicNames=listed, topicReplacement={"pattern": pattern, "replacement": replacement})
+    problems = folder_problems([(topic, spec) for topic in topics], None)
+
+    folders = {topic: topic_names_of(spec.layout).folder_of(topic) for topic in topics}
+    for one, other in permutations(topics, 2):
+        if folders[one] == folders[other]:
+            assert problems[one].reason in {"TopicsShareFolder", "TopicFolderRefused"}
+    shared = {topic for topic in topics if list(folders.values()).count(folders[topic]) > 1}
+    refused = {topic for topic in topics if folders[topic] in {"", ".", "..", ".s3sink"}}
+    assert set(problems) == shared | refused
+    for topic in shared - refused:
+        assert topic in problems[topic].message
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "topic", "folder"),
+    [
+        ("-", "_", "sink-topic-a", "sink_topic_a"),
+        ("^", "public_", "users", "public_users"),
+        (r"^shop\.(.*)$", "$1", "shop.orders", "orders"),
+        (r"^(\w+)\.(\w+)$", "$2-$1", "shop.orders", "orders-shop"),
+        ("x", "y", "orders", "orders"),
+        (r"\.", "", "a.b", "ab"),
+        (".", "$0$0", "ab", "aabb"),
+    ],
+)
+def test_a_replacement_is_made_as_documented(pattern: str, replacement: str, topic: str, folder: str) -> None:
+    assert TopicNames((("sink", "x"),), pattern, replacement).folder_of(topic) == folder
+
+
+def test_a_listed_name_wins_and_the_others_keep_theirs() -> None:
+    named = TopicNames((("sink-topic", "orders"),), "-", "_")
+
+    assert [named.folder_of(topic) for topic in ("sink-topic", "sink-other")] == ["orders", "sink_other"]
+    assert TopicNames((("a", "b"),)).folder_of("c") == "c"
+
+
+def test_the_folder_is_renamed_and_the_name_of_the_object_is_not() -> None:
+    named = TopicNames((("sink-topic", "sink_topic"),))
+    at = ObjectSource("sink-topic", 1, 0, 7)
+
+    assert key(ObjectLayout(topics=named), at) == f"sink_topic/0/{7:019d}.jsonl"
+    assert key(ObjectLayout(items=(TOPIC,), topics=named), at) == f"sink_topic/sink-topic+0+{7:019d}.jsonl"
+    hive = ObjectLayout(items=(LayoutItem("Topic", "topic"),), style="Lenses", offset_digits=1, topics=named)
+    assert key(hive, at) == "topic=sink_topic/sink-topic(0_7).jsonl"
+
+
+@pytest.mark.parametrize(("pattern", "replacement"), [("(?=a)", "x"), ("a", "$1"), (r"(a)\1", "x")])
+def test_what_re2_cannot_replace_is_an_error_that_names_the_field(pattern: str, replacement: str) -> None:
+    with pytest.raises(FinalError, match=r"spec\.layout\.topicReplacement") as refused:
+        TopicNames((), pattern, replacement).check()
+
+    assert refused.value.reason == "InvalidTopicReplacement"
+
+
+@pytest.mark.parametrize("suffix", ["_v1", "_2", "-2", "-00000000001", "_", "v1"])
+def test_the_mark_of_a_flush_is_found_behind_any_suffix(suffix: str) -> None:
+    mark = "000000000012-0123456789ab"
+    plain = object_key("", ObjectLayout(suffix=suffix), ObjectSource("t", 1, 0, 7), "t/0", ".jsonl")
+
+    assert not names_a_flush(plain)
+    again = key_with_mark(plain, ".jsonl", mark)
+    assert names_a_flush(again)
+    assert key_with_mark(again, ".jsonl", "000000000013-0123456789ab") == again.replace("0012-", "0013-")
+    assert names_a_flush(key(ObjectLayout(suffix=suffix), ObjectSource("t", 1, 0, 7), mark=mark))
+
+
+SUFFIXES = [
+    *("", "_v1", "_0", "_0_1", "_", "-", "-1", "-g", "-gz", "-0-1", ".5", "a", "=1", "-00000000001", "_0-g"),
+    *("0", "5", "-g2", "-000000000012-0123456789ab", "12"),
+]
+MARKS = ("", "000000000012-0123456789ab")
+
+
+def allowed(suffix: str) -> bool:
+    with suppress(SpecError):
+        return bool(spec_of(suffix=suffix))
+    return False
+
+
+def meet_when_it_changes(before: str, after: str, style: str) -> bool:
+    """Whether an object with the one suffix and another object with the other one share a key."""
+    found: list[dict[str, object]] = []
+    for suffix in (before, after):
+        keys: dict[str, object] = {}
+        for first, generation, mark in product((0, 1, 5, 10, 12, 15, 112), (1, 2), MARKS):
+            layout = ObjectLayout(style=style, offset_digits=0, suffix=suffix, stamp=first)
+            at = ObjectSource("t", generation, 0, first, part=first)
+            made = object_key("", layout, at, "t/0", ".jsonl", mark)
+            keys[made] = (first, generation, mark)
+        found.append(keys)
+    return any(found[1].get(made, source) != source for made, source in found[0].items())
+
+
+@pytest.mark.parametrize("style", ["Offset", "Confluent", "Lenses", "Upload"])
+def test_a_changed_suffix_never_gives_two_objects_one_key(style: str) -> None:
+    right = [suffix for suffix in SUFFIXES if allowed(suffix)]
+    assert {"_v1", "_0", "-1"} <= set(right)
+    assert [pair for pair in permutations(right, 2) if meet_when_it_changes(*pair, style)] == []
+
+
+def test_suffixes_that_could_be_a_part_of_a_name_are_refused() -> None:
+    """Otherwise the test above would prove nothing."""
+    wrong = [suffix for suffix in SUFFIXES if not allowed(suffix)]
+
+    assert wrong == ["0", "5", "-g2", "-000000000012-0123456789ab", "12"]
+    assert all(meet_when_it_changes("", suffix, "Offset") for suffix in wrong)

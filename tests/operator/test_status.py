@@ -90,6 +90,15 @@ def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "SpecRefused"))
 
 
+def test_a_valid_spec_that_probably_means_something_else_says_so() -> None:
+    by_week = {"partitionBy": [{"type": "Time", "source": "Record", "format": "'year'=YYYY/MM"}]}
+    status = status_of(observed(resource({"layout": by_week})))
+    assert named(status, "Accepted") == ("True", "Valid")
+    assert message(status, "Accepted").startswith(
+        "the spec is valid, but spec.layout.partitionBy[0].format: YYYY is the year of the week"
+    )
+
+
 def test_a_long_list_of_mistakes_is_cut_between_two_and_counted() -> None:
     wrong = {f"spark.kubernetes.x{number}.{'y' * 50}": "1" for number in range(200)}
     status = status_of(observed(resource({"spark": {"conf": wrong}})))

@@ -88,6 +88,20 @@ def test_an_envelope_without_values_is_refused() -> None:
     assert "no values" in recovery_of(encoding("Json", Shape(envelope=("key",)), "Bytes")).refused
 
 
+@pytest.mark.parametrize(
+    ("format", "shape", "said"),
+    [
+        ("Parquet", Shape(meta="Quix", flatten=True), "columns.meta Quix with flatten has no headers"),
+        ("Json", Shape(meta="Quix", flatten=True), "columns.meta Quix with flatten has no headers"),
+        ("Avro", Shape(envelope=ENVELOPE, headers_as="Map"), "only the last header of each name"),
+        ("Json", Shape(envelope=ENVELOPE, headers_as="Map"), "only the last header of each name"),
+        ("Orc", Shape(envelope=ENVELOPE, key_as="Fields"), "the envelope has the fields of keys"),
+    ],
+)
+def test_shapes_for_tables_are_refused(format: str, shape: Shape, said: str) -> None:
+    assert said in recovery_of(encoding(format, shape, "Json", key="Json")).refused
+
+
 def test_csv_without_quotes_loses_the_difference_between_null_and_empty() -> None:
     made = Encoding(
         Decoding("Bytes", "Bytes"), Shape(meta="Kafka"), Grouping(), Output("Csv", csv=CsvOptions(quote="None"))

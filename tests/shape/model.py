@@ -18,6 +18,7 @@ from tests.encodings import changed, encoding
 PARTITION, FIRST = 3, 70
 GENERATION = 2
 KAFKA = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
+QUIX = ("_timestamp", "_key", "_value")
 AIRBYTE = ("_airbyte_ab_id", "_airbyte_emitted_at", "_airbyte_data")
 FORMATS = ("Json", "Parquet", "Avro", "Orc", "Csv")
 SOURCES = ("Json", "String", "Bytes")
@@ -32,9 +33,17 @@ def shapes(format: str) -> list[Encoding]:
     """All shapes of the format."""
     plain = encoding(format=format)
     metas = [changed(plain, meta=meta) for meta in ("None", "Kafka", "Quix", "Airbyte")]
-    flat = changed(plain, meta="Airbyte", flatten=True)
-    envelopes = [] if format == "Csv" else [changed(plain, envelope=parts) for parts in ENVELOPES]
-    return [*metas, flat, *envelopes]
+    flat = [changed(plain, meta=meta, flatten=True) for meta in ("Airbyte", "Quix")]
+    if format == "Csv":
+        return [*metas, *flat]
+    whole = changed(plain, envelope=ENVELOPE)
+    others = [changed(whole, headers_as="Map"), changed(whole, key_as="Fields")]
+    others += [changed(whole, headers_as="Map", key_as="Fields"), changed(whole, envelope=("key",), key_as="Fields")]
+    return [*metas, *flat, *(changed(plain, envelope=parts) for parts in ENVELOPES), *others]
+
+
+def has_key_fields(wanted: Encoding) -> bool:
+    return wanted.shape.key_as == "Fields" and wanted.decoding.key == "Json" and wanted.output.format != "Json"
 
 
 def strictly(value: str) -> Any:
@@ -75,7 +84,7 @@ def line_of(record: Record, number: int, wanted: Encoding) -> Any:
         parts = {
             "key": lambda: _json(record.key, wanted.decoding.key),
             "value": lambda: value,
-            "headers": lambda: _headers(record),
+            "headers": lambda: _header_map(record) if wanted.shape.headers_as == "Map" else _headers(record),
             "metadata": lambda: _place(record, number),
         }
         return {part: parts[part]() for part in wanted.shape.envelope}
@@ -88,7 +97,10 @@ def line_of(record: Record, number: int, wanted: Encoding) -> Any:
                 return {**start, AIRBYTE[2]: value}
             return {**start, **_without(value, AIRBYTE)}
         case "Quix":
-            return {"_timestamp": record.millis, "_key": _json(record.key, wanted.decoding.key), "_value": value}
+            start = {"_timestamp": record.millis, "_key": _json(record.key, wanted.decoding.key)}
+            if not (wanted.shape.flatten and wanted.decoding.value == "Json" and isinstance(value, dict)):
+                return {**start, "_value": value}
+            return {**start, **_without(value, QUIX)}
         case _:
             place = {f"_{name}": inner for name, inner in _place(record, number).items()}
             start = {"_key": _json(record.key, wanted.decoding.key), **place, "_headers": _headers(record)}
@@ -103,9 +115,9 @@ def row_of(record: Record, number: int, wanted: Encoding) -> dict[str, Any]:
     source = wanted.decoding.value
     if wanted.shape.envelope:
         parts = {
-            "key": lambda: _cell(record.key, wanted.decoding.key),
+            "key": lambda: _fields(record.key) if has_key_fields(wanted) else _cell(record.key, wanted.decoding.key),
             "value": lambda: _fields(record.value) if source == "Json" else _cell(record.value, source),
-            "headers": lambda: headers,
+            "headers": lambda: list(last(record).items()) if wanted.shape.headers_as == "Map" else headers,
             "metadata": lambda: place,
         }
         return {part: parts[part]() for part in wanted.shape.envelope}
@@ -116,8 +128,10 @@ def row_of(record: Record, number: int, wanted: Encoding) -> dict[str, Any]:
                 return {**start, **_without(_filled(_fields(record.value)), AIRBYTE)}
             return {**start, AIRBYTE[2]: _json_text(record.value, wanted.decoding.value)}
         case "Quix":
-            key, value = _cell(record.key, wanted.decoding.key), _cell(record.value, wanted.decoding.value)
-            return {"_timestamp": record.millis, "_key": key, "_value": value}
+            start = {"_timestamp": record.millis, "_key": _cell(record.key, wanted.decoding.key)}
+            if wanted.shape.flatten and wanted.decoding.value == "Json":
+                return {**start, **_without(_filled(_fields(record.value)), QUIX)}
+            return {**start, "_value": _cell(record.value, wanted.decoding.value)}
     start = {}
     if wanted.shape.meta == "Kafka":
         key = _cell(record.key, wanted.decoding.key)
@@ -144,6 +158,25 @@ def _headers(record: Record) -> list[dict[str, Any]]:
             found.append({"key": key, "value": None if value is None else value.decode()})
         except UnicodeDecodeError:
             found.append({"key": key, "base64": base64.b64encode(value or b"").decode()})
+    return found
+
+
+def last(record: Record) -> dict[str, bytes | None]:
+    """The last header of each name, in the order of these."""
+    found: dict[str, bytes | None] = {}
+    for key, value in record.headers or []:
+        found.pop(key, None)
+        found[key] = value
+    return found
+
+
+def _header_map(record: Record) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in last(record).items():
+        try:
+            found[key] = None if value is None else value.decode()
+        except UnicodeDecodeError:
+            found[key] = {"base64": base64.b64encode(value or b"").decode()}
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,22 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_api.spec import MORE
-from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, known_from_text, known_to_text
 from s3sink_job.columns.types import holds_something
-from s3sink_job.shape.columns import HEADERS, TIME
+from s3sink_job.shape.columns import TIME
+from s3sink_job.shape.headers import HEADERS
 from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
 from s3sink_job.shape.tombstones import tombstones
 from s3sink_job.task.encoding import Encoding
 from tests.decode.batches import TOPIC, Record, batch_of, json_values, texts
 from tests.encodings import changed, encoding
-from tests.shape.model import FORMATS, GENERATION, SOURCES, Refused, found_in, line_of, row_of, shapes
+from tests.shape.model import FORMATS, GENERATION, SOURCES, Refused, found_in, has_key_fields, line_of, row_of, shapes
 
 SHAPES = [shape for format in FORMATS for shape in shapes(format)]
 
 
 def name_of(shape: Encoding) -> str:
     beside = "+".join(shape.shape.envelope) or shape.shape.meta + ("-flat" if shape.shape.flatten else "")
-    return f"{shape.output.format}-{beside}"
+    others = "-map" * (shape.shape.headers_as == "Map") + "-fields" * (shape.shape.key_as == "Fields")
+    return f"{shape.output.format}-{beside}{others}"
 
 
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=name_of)
@@ -55,7 +58,7 @@ def check(found: BuiltRows, wanted: Encoding, records: list[Record]) -> None:
         assert number not in found.bad.messages
         if wanted.output.format == "Json":
             assert json.loads(rows[number]["line"]) == expected
-        elif wanted.decoding.value != "Json":
+        elif wanted.decoding.value != "Json" and not has_key_fields(wanted):
             assert rows[number] == expected
         else:
             assert is_row(rows[number], expected)
@@ -76,16 +79,25 @@ RECORDS = [
 ]
 
 
+def good_records(wanted: Encoding) -> list[Record]:
+    """A key that is no object cannot be a struct."""
+    if not has_key_fields(wanted):
+        return RECORDS
+    keys = [b'{"id":7}', None, b'{"id":"x","k":{"l":[1]}}', b"{}", b"{\r\n}", b'{"id":null}', b'{"k":{}}']
+    return [replace(record, key=key) for record, key in zip(RECORDS, keys, strict=True)]
+
+
 @every_shape
 def test_records_are_as_the_model_says_for_every_key_and_value(shape: Encoding) -> None:
     for key, value in product(SOURCES, SOURCES):
         wanted = changed(shape, key=key, value=value)
         builder = opened(wanted)
-        first = decoded(builder, wanted, RECORDS)
+        records = good_records(wanted)
+        first = decoded(builder, wanted, records)
         assert first.bad.messages == {}
-        check(first, wanted, RECORDS)
+        check(first, wanted, records)
 
-        again = decoded(builder, wanted, RECORDS)
+        again = decoded(builder, wanted, records)
         assert (again.rows.to_pylist(), again.bad.messages) == (first.rows.to_pylist(), first.bad.messages)
 
 
@@ -97,6 +109,7 @@ ODD = [
     Record(b'{"a":', key=b"{"),
     Record(b'{"a":NaN}', key=b"NaN"),
     Record(b'{"_key":1}', key=b"1"),
+    Record(b'{"_value":1}', key=b"1"),
     Record(b'{"_airbyte_data":1}', key=b"1"),
     Record(b'{"a":1,"\\u005fairbyte_ab_id":1}', key=b"1"),
     Record(b'{"_more":1}', key=b"1"),
@@ -109,11 +122,12 @@ ODD = [
 def test_a_bad_record_changes_no_other_record(shape: Encoding) -> None:
     for key, value in product(SOURCES, SOURCES):
         wanted = changed(shape, key=key, value=value)
-        good, bad = RECORDS[:5], [*RECORDS[:5], *ODD]
+        records = good_records(wanted)
+        good, bad = records[:5], [*records[:5], *ODD]
         check(decoded(opened(wanted), wanted, bad), wanted, bad)
         alone, beside = decoded(opened(wanted), wanted, good), decoded(opened(wanted), wanted, bad)
         for row, other in zip(alone.rows.to_pylist(), beside.rows.to_pylist(), strict=False):
-            assert all(other[name] == cell for name, cell in row.items() if name not in ("value", "a"))
+            assert all(other[name] == cell for name, cell in row.items() if name not in ("key", "value", "a"))
 
 
 names = st.sampled_from(["a", "b", "_key", "_airbyte_data", "key", "value", "", "ä"]) | texts.filter(
@@ -175,9 +189,9 @@ def test_an_empty_batch_gives_no_rows(shape: Encoding) -> None:
         wanted = changed(shape, key=key, value=value)
         builder = opened(wanted)
         assert decoded(builder, wanted, []).bad.messages == {}
-        full = decoded(builder, wanted, RECORDS)
+        full = decoded(builder, wanted, good_records(wanted))
         assert decoded(builder, wanted, []).bad.messages == {}
-        check(full, wanted, RECORDS)
+        check(full, wanted, good_records(wanted))
 
 
 FULL = changed(encoding(format="Parquet"), envelope=("key", "value", "headers", "metadata"))
@@ -221,6 +235,36 @@ def test_a_column_of_an_envelope_that_was_written_as_text_is_text_from_then_on()
 
     found = decoded(builder, FULL, [Record(b'{"a":[2]}')])
     assert found.rows.column("value").to_pylist() == [{"a": ["2"]}]
+
+
+KEYS = changed(FULL, key="Json", key_as="Fields", headers_as="Map")
+
+
+def test_keys_have_types_of_their_own_and_widen_from_slice_to_slice() -> None:
+    first = opened(KEYS)
+    decoded(first, KEYS, [Record(b'{"a":1}', key=b'{"id":1,"n":{"m":true}}')])
+    known = known_from_text(known_to_text(first.schema or NO_COLUMNS))
+
+    second = opened(KEYS, known)
+    rows = decoded(second, KEYS, [Record(b'{"a":2}', key=b'{"id":"x"}', headers=[("h", b"1"), ("h", b"2")])]).rows
+
+    assert rows.schema.field("key").type == pa.struct([("id", pa.string()), ("n", pa.struct([("m", pa.bool_())]))])
+    assert rows.schema.field("value").type == pa.struct([("a", pa.int64())])
+    assert rows.column("key").to_pylist() == [{"id": "x", "n": None}]
+    assert rows.column("headers").to_pylist() == [[("h", b"2")]]
+    second.widen_to_text(("key", "n", "m"))
+    again = decoded(second, KEYS, [Record(b"{}", key=b'{"n":{"m":true}}')]).rows
+    assert again.column("key").to_pylist() == [{"id": None, "n": {"m": "true"}}]
+
+
+def test_a_value_with_the_name_that_stands_for_keys_does_not_disturb_them() -> None:
+    builder = opened(KEYS)
+    rows = decoded(builder, KEYS, [Record(b'{"\\u0000key":1,"a":2}', key=b'{"id":1}')]).rows
+
+    assert rows.column("value").to_pylist() == [{"\0key": 1, "a": 2}]
+    again = decoded(opened(KEYS, builder.schema), KEYS, [Record(b'{"\\u0000key":"x"}', key=b'{"id":2}')]).rows
+    assert again.column("key").to_pylist() == [{"id": 2}]
+    assert again.column("value").to_pylist() == [{"a": None, "\0key": "x"}]
 
 
 def test_a_bad_value_that_is_not_written_is_ignored() -> None:

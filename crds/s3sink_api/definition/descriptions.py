@@ -36,6 +36,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "topicPattern": "A Java regular expression for whole topic names, instead of topics.",
         "startingOffsets": "Where to start when the sink runs for the first time. Not used again afterwards.",
         "endingOffsets": "With run: Once: where the run ends. It is fixed when the run starts, and restarts keep it.",
+        "onUnroutedTopic": "For a topic that no route takes: Default (the sink's own settings) or Fail (not read).",
         "onDataLoss": "If Kafka deleted records before they were written: Fail, or Skip and record the gap.",
         "isolation": "Whether records of open and aborted transactions are read, too.",
         "maxBytesPerSecond": "The most bytes to read per second, to protect the brokers during a backlog.",
@@ -88,17 +89,35 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "caFrom": "The Secret with the CA of the endpoint's certificate, under ca.crt.",
         "pathStyle": "Whether URLs have the bucket in the path, not in the host name. True with an endpoint.",
         "credentials": "The Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. AWS' default chain if absent.",
-        "assumeRoleArn": "A role to assume before any request.",
-        "encryption": "Server-side encryption of data and state. The default of the bucket if absent.",
+        "assumeRole": "A role to assume before any request. Its credentials are renewed before they expire.",
+        "proxy": "An HTTP proxy for all requests to the store. That of the environment if absent.",
+        "timeouts": "How long a request may take.",
+        "encryption": "Server-side encryption of data and (except CustomerKey) state. By the bucket if absent.",
         "storageClass": "The storage class of data objects.",
         "tags": "Tags of data objects.",
+        "acl": "The canned ACL of data objects. That of the bucket if absent.",
+        "requesterPays": "Whether requests say that the requester pays for them, as some buckets require.",
         "maxConnections": "The most connections to the store from each process.",
         "partSize": "The size of upload parts. Each task keeps one in memory.",
+    },
+    "AssumeRole": {
+        "arn": "The role.",
+        "externalId": "The external id that the role's trust policy asks for.",
+        "sessionName": "The name of the session, as CloudTrail shows it.",
+        "endpoint": "Another address of STS. That of AWS for the region if absent.",
+    },
+    "Proxy": {
+        "url": "The address of the proxy, without a user or password.",
+        "credentialsFrom": "The Secret with the keys username and password.",
+    },
+    "Timeouts": {
+        "connect": "The longest time to connect.",
+        "read": "The longest time to wait for an answer, or for more of it.",
     },
     "Encryption": {
         "type": "AES256, KMS or CustomerKey.",
         "keyId": "With KMS: the key.",
-        "secretRef": "With CustomerKey: the Secret that holds the key.",
+        "secretRef": "With CustomerKey: the Secret whose key SSE_CUSTOMER_KEY is 32 bytes in base64.",
     },
     "Layout": {
         "partitionBy": "The folders, from the outermost to the innermost. Topic and Partition if absent.",
@@ -106,6 +125,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "onMissingValue": "For records without the value: Default (__HIVE_DEFAULT_PARTITION__), Fail or DeadLetter.",
         "objectName": "The style of object names: Offset, Confluent, Lenses or Upload.",
         "padding": "How many digits numbers in names have, with zeros on the left.",
+        "topicNames": "Folders of topics by other names. No two topics may share one.",
+        "topicReplacement": "Makes the folders of all other topics from their names.",
         "suffix": "Text behind the name, before the extension.",
         "extension": "The extension. By format and codec if absent.",
     },
@@ -119,6 +140,11 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "timezone": "With Time: the time zone of the pattern. UTC if absent.",
         "locale": "With Time: the locale of the pattern.",
         "every": "With Time: the length of a window.",
+    },
+    "NamedTopic": {"topic": "The topic.", "as": "The name of its folder."},
+    "TopicReplacement": {
+        "pattern": "A regular expression (RE2). Each of its matches in a topic's name is replaced.",
+        "replacement": "What replaces a match. $1 is the first group of the pattern.",
     },
     "Padding": {"offset": "Digits of offsets. By the style of names if absent.", "partition": "Digits of partitions."},
     "Format": {
@@ -143,7 +169,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
     },
     "Columns": {
         "meta": "Where a record came from: None, Kafka, Quix or Airbyte columns.",
-        "flatten": "With Airbyte: the value's fields as columns of their own instead of _airbyte_data.",
+        "flatten": "With Airbyte and Quix: the value's fields as columns of their own instead of one for the value.",
     },
     "Envelope": {
         "enabled": "Whether records are wrapped.",
@@ -151,6 +177,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "value": "Whether the value is in it.",
         "headers": "Whether the headers are in it.",
         "metadata": "Whether topic, partition, offset and timestamp are in it.",
+        "headersAs": "List (all headers in order) or Map (the last header of each name).",
+        "keyAs": "Plain (text, or bytes as they are) or Fields (the fields of the key, like those of the value).",
     },
     "SchemaEvolution": {
         "mode": "Which changes of the schemas of records are taken: None, Backward, Forward or Full.",
@@ -161,6 +189,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "bytes": "Flushes when the object would have this many bytes, as written.",
         "interval": "Flushes when records have waited for this long.",
         "aligned": "Flushes at multiples of this on the clock.",
+        "timezone": "Whose clock aligned goes by: a time zone such as Europe/Berlin.",
         "recordWindow": "No object has records of two of these windows of record time.",
     },
     "Route": {

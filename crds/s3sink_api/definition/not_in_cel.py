@@ -77,8 +77,29 @@ NOT_IN_CEL: tuple[NotInCel, ...] = (
     ),
     NotInCel(
         r"spec\.routes\[[0-9]+\]\.layout\.partitionBy\[[0-9]+\].*",
-        r"(needs fields|must not be Wallclock|.*= is already the name of another folder).*",
+        r"(needs fields|must not be Wallclock|repeats item|.*= is already the name of another folder).*",
         "The items of 64 routes, their own or inherited, cost 100 times what the API server allows all rules together.",
+    ),
+    NotInCel(
+        r"spec\.layout\.topicReplacement\.pattern",
+        r"must be a regular expression.*",
+        "As for topicPattern.",
+    ),
+    NotInCel(
+        r"spec\.layout\.topicNames\[[0-9]+\]\.(as|topic)",
+        r".*( is already the folder of topic | would be the folder of topics | is the folder of the state"
+        r"| is not among spec\.source\.topics).*",
+        "Comparing 250 names with each other, or with 5,000 topics, costs more than the API server allows a rule.",
+    ),
+    NotInCel(
+        r"spec\.routes\[[0-9]+\]\.format\.envelope\.keyAs",
+        r"must be Plain, since .*",
+        "CEL cannot merge the sections of a route with those of the sink.",
+    ),
+    NotInCel(
+        r"spec\.source\.onUnroutedTopic",
+        r".* is in no route.*",
+        "Looking up 5,000 topics in 16,000 topics of routes costs 100 times what the API server allows a rule.",
     ),
     NotInCel(
         r".*",

@@ -11,7 +11,8 @@ from s3sink_api.formats import (
     InputFormat,
     InputTraits,
 )
-from s3sink_api.spec.destination import Aes256, CustomerKey, Destination, Encryption, Kms
+from s3sink_api.spec.advice import warnings_of
+from s3sink_api.spec.destination import Aes256, CustomerKey, Destination, Encryption, Kms, may_share_folders
 from s3sink_api.spec.errors import DeadLetter, Errors, RecordErrors, RequestRetries, Retries
 from s3sink_api.spec.field_errors import FieldError, SpecError
 from s3sink_api.spec.flush import Flush
@@ -85,6 +86,8 @@ from s3sink_api.spec.source import (
 )
 from s3sink_api.spec.spark import DriverPod, ExecutorPod, Spark, SparkMode
 from s3sink_api.spec.spark_conf import refused_conf
+from s3sink_api.spec.store_access import AssumeRole, Proxy, Timeouts
+from s3sink_api.spec.topic_names import NamedTopic, TopicReplacement
 from s3sink_api.spec.transform import Transform
 
 __all__ = [
@@ -98,6 +101,7 @@ __all__ = [
     "OAUTH_URLS",
     "TOKEN_URL",
     "Aes256",
+    "AssumeRole",
     "ByField",
     "ByHeader",
     "ByKey",
@@ -138,12 +142,14 @@ __all__ = [
     "LoadedManifest",
     "MetaColumns",
     "Metadata",
+    "NamedTopic",
     "NotBuilt",
     "NullValues",
     "OnDataLoss",
     "Padding",
     "Parquet",
     "PartitionItem",
+    "Proxy",
     "RecordErrors",
     "RegistryType",
     "RequestRetries",
@@ -173,10 +179,12 @@ __all__ = [
     "Spec",
     "SpecError",
     "StartingOffsets",
+    "Timeouts",
     "ToLatest",
     "ToOffsets",
     "ToTimestamp",
     "TopicOffset",
+    "TopicReplacement",
     "Transform",
     "Value",
     "WriteMode",
@@ -184,10 +192,12 @@ __all__ = [
     "format_duration",
     "format_quantity",
     "load_file",
+    "may_share_folders",
     "parse",
     "parse_duration",
     "parse_quantity",
     "refused_conf",
     "refused_property",
     "to_document",
+    "warnings_of",
 ]

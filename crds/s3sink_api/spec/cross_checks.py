@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from s3sink_api.cel import Rule, forbidden, is_not_in, ratcheted, required
+from s3sink_api.cel import Rule, forbidden, is_not_in, listed, ratcheted, required
 from s3sink_api.formats import FORMATS, INPUT_FORMATS, formats_where, inputs_where
 from s3sink_api.spec import dead_letter_checks
 from s3sink_api.spec.destination import Destination
@@ -131,6 +131,31 @@ def _names_of_one_record_objects(format: Format, sections: Sections) -> None:
             raise Refusal(f"must not be Wallclock, {why}", at=at, show=False)
 
 
+def _fields_of_keys(format: Format, sections: Sections) -> None:
+    source = sections.get("source")
+    if source is None or not format.envelope.enabled or format.envelope.key_as != "Fields":
+        return
+    if not INPUT_FORMATS[source.key.format].fields:
+        message = f"must be Plain, since source.key.format is {source.key.format}, which has no fields"
+        raise Refusal(f"{message}; use {_WITH_FIELDS}", at=("envelope", "keyAs"), show=False)
+    if INPUT_FORMATS[source.key.format].typed != INPUT_FORMATS[source.value.format].typed:
+        message = f"must be Plain, since of {source.key.format} and {source.value.format} only one has schemas"
+        raise Refusal(message, at=("envelope", "keyAs"), show=False)
+
+
+_FIELDS_OF_KEYS_CEL = Rule(
+    "!self.format.envelope.enabled || self.format.envelope.keyAs != 'Fields' || "
+    + is_not_in("self.source.key.format", _WITHOUT_FIELDS),
+    f"must be Plain, since keys of {alternatives(_WITHOUT_FIELDS, 'and')} have no fields; use format {_WITH_FIELDS}",
+    at=".format.envelope.keyAs",
+)
+_TYPED = listed(inputs_where(lambda traits: traits.typed))
+_TYPES_OF_KEYS_CEL = Rule(
+    "!self.format.envelope.enabled || self.format.envelope.keyAs != 'Fields'"
+    f" || (self.source.key.format in {_TYPED}) == (self.source.value.format in {_TYPED})",
+    "must be Plain, since only one of source.key.format and source.value.format has schemas",
+    at=".format.envelope.keyAs",
+)
 _OBJECT_NAME_CEL = Rule(
     f"{is_not_in('self.format.type', ONE_RECORD_FORMATS)} || self.layout.objectName != 'Upload'",
     f"must not be Upload, {NAMED_BY_RECORD}",
@@ -170,7 +195,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
     "allow_empty": (_allow_empty,),
     "reset": (_offsets_of_reset,),
     "layout": (_folders_of_fields,),
-    "format": (_names_of_one_record_objects, _full_refresh_hides_objects),
+    "format": (_names_of_one_record_objects, _full_refresh_hides_objects, _fields_of_keys),
     "errors": dead_letter_checks.CHECKS,
 }
 """By the field of the spec that is checked. The fields before it are parsed already."""
@@ -179,7 +204,7 @@ CEL: tuple[Rule, ...] = (
         ratcheted,
         (
             *(*_SCHEDULE_CEL, _ENDING_OFFSETS_CEL, _MODE_CEL, _ALLOW_EMPTY_CEL, _FULL_REFRESH_FORMAT_CEL),
-            *(*dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL),
+            *(*dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL, _FIELDS_OF_KEYS_CEL, _TYPES_OF_KEYS_CEL),
         ),
     ),
     # Lists and texts are too costly to judge twice: of old ones the API server does not know how long they may be.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, Literal
@@ -9,12 +10,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
-from s3sink_api.cel import Cel, Rule
+from s3sink_api.cel import Cel, Rule, fits
+from s3sink_api.spec import regexes
 from s3sink_api.spec.checked_types import after
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Quantity, size_between
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
+from s3sink_api.spec.store_access import AssumeRole, Proxy, Timeouts
 from s3sink_api.spec.text_types import Bucket, Prefix, Region, ShortText, Url, matching
 
 STATE_PREFIX = ".s3sink"
@@ -65,6 +68,16 @@ class CustomerKey:
     type: Literal["CustomerKey"] = "CustomerKey"
 
 
+Acl = Literal[
+    "Private",
+    "PublicRead",
+    "PublicReadWrite",
+    "AuthenticatedRead",
+    "AwsExecRead",
+    "BucketOwnerRead",
+    "BucketOwnerFullControl",
+]
+_KEY_OVER_TLS_MESSAGE = "must not be CustomerKey with an http:// endpoint, which would show the key; use https://"
 Encryption = Annotated[Aes256 | Kms | CustomerKey, Field(discriminator="type")]
 
 
@@ -78,19 +91,16 @@ class Destination:
     ca_from: SecretSource | None = None
     path_style: bool | None = None
     credentials: SecretSource | None = None
-    assume_role_arn: Annotated[
-        str,
-        matching(
-            r"(arn:[A-Za-z0-9_-]+:iam::[0-9]*:role/[!-~]+)?",
-            "a role such as arn:aws:iam::123456789012:role/sink",
-            longest=2048,
-        ),
-    ] = ""
+    assume_role: AssumeRole | None = None
+    proxy: Proxy | None = None
+    timeouts: Timeouts = Timeouts()
     encryption: Encryption | None = None
     storage_class: Annotated[str, matching(r"[A-Z0-9_]+", "a storage class such as STANDARD_IA", longest=64)] = (
         "STANDARD"
     )
     tags: Annotated[Mapping[TagKey, TagValue], Field(max_length=_MOST_TAGS)] = field(default_factory=dict)
+    acl: Acl | None = None
+    requester_pays: bool = False
     max_connections: Annotated[int, Field(ge=1, le=1000)] = 50
     part_size: Annotated[Quantity, size_between("5Mi", "5Gi")] = 8 * 2**20
 
@@ -100,6 +110,15 @@ class Destination:
     @property
     def use_path_style(self) -> bool:
         return self.endpoint is not None if self.path_style is None else self.path_style
+
+    @field_validator("encryption")
+    @classmethod
+    def _key_only_over_tls(cls, encryption: Encryption | None, info: ValidationInfo) -> Encryption | None:
+        endpoint = (info.data.get("endpoint") or "").lower()
+        plain = endpoint.startswith("http://") and not re.fullmatch(regexes.LOOPBACK_URL, endpoint)
+        if plain and isinstance(encryption, CustomerKey):
+            raise Refusal(_KEY_OVER_TLS_MESSAGE, at=("type",), show=False)
+        return encryption
 
     @field_validator("state_prefix")
     @classmethod
@@ -116,6 +135,13 @@ class Destination:
         return state
 
     CEL: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.encryption) || self.encryption.type != 'CustomerKey' || !has(self.endpoint)"
+            " || !self.endpoint.lowerAscii().startsWith('http://')"
+            f" || {fits('self.endpoint.lowerAscii()', regexes.LOOPBACK_URL)}",
+            _KEY_OVER_TLS_MESSAGE,
+            at=".encryption.type",
+        ),
         Rule("self.statePrefix != ''", f"must not be empty; write {STATE_PREFIX}", at=".statePrefix"),
         Rule(
             "!has(self.prefix) || self.prefix == '' || !(self.statePrefix + '/').startsWith(self.prefix + '/')",
@@ -129,3 +155,9 @@ class Destination:
             at=".prefix",
         ),
     )
+
+
+def may_share_folders(one: Destination, other: Destination) -> bool:
+    """Whether the folders below one destination may be those below the other."""
+    nested = not (one.prefix and other.prefix) or overlap(one.prefix, other.prefix)
+    return one.bucket == other.bucket and nested

@@ -9,6 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Duration, Size
+from s3sink_api.spec.text_types import TimeZone
 
 Records = Annotated[int, Field(ge=1, le=2**53)]
 
@@ -19,4 +20,5 @@ class Flush:
     bytes: Size | None = None
     interval: Duration = 3600.0
     aligned: Duration | None = None
+    timezone: TimeZone = "UTC"
     record_window: Duration | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from s3sink_api.cel import Cel, Rule, forbidden, is_not_in, listed, literal
+from s3sink_api.cel import Cel, Rule, forbidden, is_in, is_not_in, listed, literal
 from s3sink_api.formats import CODECS, DEFAULT_FORMAT, FORMATS, LEVELS, Codec, FormatType, formats_where
 from s3sink_api.spec.checked_types import after, before
 from s3sink_api.spec.field_errors import Refusal, alternatives
@@ -17,6 +17,8 @@ from s3sink_api.spec.quantities import Size
 CsvQuote = Literal["Minimal", "All", "None"]
 MetaColumns = Literal["None", "Kafka", "Quix", "Airbyte"]
 EvolutionMode = Literal["None", "Backward", "Forward", "Full"]
+HeadersAs = Literal["List", "Map"]
+KeyAs = Literal["Plain", "Fields"]
 OnSchemaChange = Literal["Merge", "Roll"]
 
 _NO_LEVELS = tuple(codec for codec in get_args(Codec) if codec not in LEVELS)
@@ -32,7 +34,10 @@ NO_META_COLUMNS_MESSAGE = (
     f"must be None, since {alternatives(WITHOUT_COLUMNS, 'and')} support no meta columns; use {WITH_COLUMNS}"
 )
 NO_ENVELOPE_MESSAGE = f"must be false, since {', '.join(WITHOUT_ENVELOPE)} support no envelope; use {WITH_ENVELOPE}"
-FLATTEN_MESSAGE = "is only for columns.meta Airbyte: it writes the fields of _airbyte_data as columns"
+WITH_FLATTEN = ("Airbyte", "Quix")
+FLATTEN_MESSAGE = (
+    "is only for columns.meta Airbyte and Quix: it writes the fields of _airbyte_data or _value as columns"
+)
 
 
 def _not_lzo(value: object) -> object:
@@ -113,14 +118,14 @@ class Columns:
 
     @field_validator("flatten")
     @classmethod
-    def _flat_data_of_airbyte(cls, flatten: bool, info: ValidationInfo) -> bool:
-        if flatten and info.data.get("meta", "Airbyte") != "Airbyte":
+    def _flat_data(cls, flatten: bool, info: ValidationInfo) -> bool:
+        if flatten and info.data.get("meta", "Airbyte") not in WITH_FLATTEN:
             raise Refusal(FLATTEN_MESSAGE, show=False)
         return flatten
 
     CEL: ClassVar[tuple[Rule, ...]] = (
         forbidden(
-            "!has(self.flatten) || !self.flatten || !has(self.meta) || self.meta == 'Airbyte'",
+            f"!has(self.flatten) || !self.flatten || !has(self.meta) || {is_in('self.meta', WITH_FLATTEN)}",
             FLATTEN_MESSAGE,
             at=".flatten",
         ),
@@ -134,6 +139,8 @@ class Envelope:
     value: bool = True
     headers: bool = True
     metadata: bool = True
+    headers_as: HeadersAs = "List"
+    key_as: KeyAs = "Plain"
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:

@@ -10,9 +10,17 @@ from pydantic.dataclasses import dataclass
 
 from s3sink_api.cel import Rule
 from s3sink_api.spec.field_errors import Refusal
-from s3sink_api.spec.partition_items import ByPartition, ByTime, ByTopic, PartitionBy, PartitionItem
+from s3sink_api.spec.partition_items import (
+    NO_ITEM_TWICE_CEL,
+    ByPartition,
+    ByTime,
+    ByTopic,
+    PartitionBy,
+    PartitionItem,
+)
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.text_types import FileNamePart
+from s3sink_api.spec.topic_names import TopicNames, TopicReplacement
 
 OnMissingValue = Literal["Default", "Fail", "DeadLetter"]
 ObjectNameStyle = Literal["Offset", "Confluent", "Lenses", "Upload"]
@@ -53,8 +61,15 @@ class Layout:
     on_missing_value: OnMissingValue = "Default"
     object_name: ObjectNameStyle = "Offset"
     padding: Padding = Padding()
+    topic_names: TopicNames = ()
+    topic_replacement: TopicReplacement | None = None
     suffix: FileNamePart = ""
     extension: FileNamePart = ""
+
+    OF_ROUTES: ClassVar[tuple[str, ...]] = (
+        *("partition_by", "hive_style", "on_missing_value", "object_name", "padding", "suffix", "extension"),
+    )
+    """Fields that a route may set. Names of topics are those of all topics of the sink."""
 
     @property
     def offset_digits(self) -> int:
@@ -74,6 +89,7 @@ class Layout:
         return hive_style
 
     CEL: ClassVar[tuple[Rule, ...]] = (
+        NO_ITEM_TWICE_CEL,
         Rule(
             "!has(self.hiveStyle) || !self.hiveStyle || !has(self.partitionBy)"
             f" || self.partitionBy.all(i, {_ONE} == '' || self.partitionBy.filter(j, {_OTHER} == {_ONE}).size() < 2)",

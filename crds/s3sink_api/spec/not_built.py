@@ -49,8 +49,6 @@ _SCHEMA = NotBuilt(
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_COLUMNS_BY_SCHEMA),
     _SCHEMA,
-    NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
-    NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
     NotBuilt("spec.transform", "write the records as they are"),
 )
 

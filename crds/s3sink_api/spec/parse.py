@@ -13,6 +13,7 @@ from s3sink_api.spec.field_errors import FieldError, SpecError
 from s3sink_api.spec.json_document import JsonDocument
 from s3sink_api.spec.not_built import not_built
 from s3sink_api.spec.sink import S3Sink
+from s3sink_api.spec.topic_checks import topic_errors
 
 _SINK = TypeAdapter(S3Sink)
 
@@ -29,6 +30,7 @@ def parse(document: Mapping[str, Any], *, built_only: bool = True) -> S3Sink:
     try:
         # Strict JSON: "5" is no number, while lists become tuples and text becomes instants.
         sink = _SINK.validate_json(json.dumps(plain.document), strict=True, by_alias=True, by_name=False)
+        errors += topic_errors(sink.spec)
     except ValidationError as error:
         errors += map(field_error, error.errors(include_url=False))
     if built_only:

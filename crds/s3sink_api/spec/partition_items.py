@@ -8,14 +8,14 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
-from s3sink_api.cel import Cel, Rule, fits, forbidden, required
+from s3sink_api.cel import Rule, fits, forbidden, required
 from s3sink_api.spec import date_patterns, regexes
 from s3sink_api.spec.checked_types import after
 from s3sink_api.spec.date_patterns import Token, check_pattern, levels_of
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Duration
-from s3sink_api.spec.text_types import ShortText, matching
+from s3sink_api.spec.text_types import ShortText, TimeZone, matching
 
 TimeSource = Literal["Record", "Wallclock", "Field"]
 # A list, since field names may hold dots.
@@ -97,7 +97,7 @@ class ByTime:
     source: TimeSource
     format: Annotated[ShortText, after(_date_pattern, *date_patterns.CEL)]
     path: Annotated[FieldPath | None, Field(validate_default=True)] = None
-    timezone: Annotated[str, matching(r"[A-Za-z0-9_+/-]+", "a zone such as Europe/Berlin", longest=64)] | None = None
+    timezone: TimeZone | None = None
     locale: Annotated[str, matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]+)*", "a locale such as en", longest=64)] | None = (
         None
     )
@@ -160,14 +160,10 @@ _SAME_ITEM = " && ".join(
         f" && {fits('j.every', regexes.DURATION)} && duration(i.every) == duration(j.every)))",
     ]
 )
-PartitionBy = Annotated[
-    tuple[PartitionItem, ...],
-    Field(max_length=12),
-    after(
-        _no_item_twice,
-        Cel(
-            lambda it: f"{it}.all(i, {it}.filter(j, {_SAME_ITEM}).size() == 1)",
-            "must not repeat an item; keep one of them",
-        ),
-    ),
-]
+PartitionBy = Annotated[tuple[PartitionItem, ...], Field(max_length=16), after(_no_item_twice)]
+NO_ITEM_TWICE_CEL = Rule(
+    f"!has(self.partitionBy) || self.partitionBy.all(i, self.partitionBy.filter(j, {_SAME_ITEM}).size() == 1)",
+    "must not repeat an item; keep one of them",
+    at=".partitionBy",
+)
+"""For the layout of the sink. Those of routes together would cost more than the API server allows."""

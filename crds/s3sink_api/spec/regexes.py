@@ -20,6 +20,7 @@ _HOST = r"(\[[0-9A-Fa-f:.%]+\]|[0-9A-Za-z._-]+)"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 SERVERS = rf" *{_HOST}:{_PORT} *(, *{_HOST}:{_PORT} *)*"
 URL = rf'https?://{_HOST}(:{_PORT})?(/[!-"$->A-~]*)?'
+LOOPBACK_URL = rf"http://(localhost|127(\.[0-9]{{1,3}}){{3}}|\[::1\])(:{_PORT})?(/.*)?"
 HTTPS_URL = rf"https://{_HOST}(:{_PORT})?(/[A-Za-z0-9._~%+=:/-]*)?"
 """Without characters that could end a command-line argument or an item of a list."""
 USER_INFO = r"[A-Za-z][A-Za-z0-9+.-]*://[^/?# ]*@"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from s3sink_api.cel import Rule, is_not_in, listed, ratcheted
+from s3sink_api.cel import Rule, is_in, is_not_in, listed, ratcheted
 from s3sink_api.formats import CODECS
 from s3sink_api.spec import cross_checks
 from s3sink_api.spec.cross_checks import NAMED_BY_RECORD, ONE_RECORD_FORMATS, SHOWN_AT_ONCE, Check
@@ -18,6 +18,7 @@ from s3sink_api.spec.format import (
     NO_ENVELOPE_MESSAGE,
     NO_META_COLUMNS_MESSAGE,
     OPTION_SECTIONS,
+    WITH_FLATTEN,
     WITHOUT_COLUMNS,
     WITHOUT_ENVELOPE,
     WITHOUT_LEVELS,
@@ -147,7 +148,9 @@ _FORMAT_CEL = (
         f"!has(r.format) || {is_not_in(_KIND, WITHOUT_COLUMNS)} || {_META} == 'None'",
         f"format.columns.meta: {NO_META_COLUMNS_MESSAGE}",
     ),
-    _of_routes(f"!has(r.format) || !{_FLAT} || {_META} == 'Airbyte'", f"format.columns.flatten: {FLATTEN_MESSAGE}"),
+    _of_routes(
+        f"!has(r.format) || !{_FLAT} || {is_in(_META, WITH_FLATTEN)}", f"format.columns.flatten: {FLATTEN_MESSAGE}"
+    ),
     _of_routes(
         f"!has(r.format) || !{_WRAPPED} || {is_not_in(_KIND, WITHOUT_ENVELOPE)}",
         f"format.envelope.enabled: {NO_ENVELOPE_MESSAGE}",

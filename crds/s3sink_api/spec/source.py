@@ -24,6 +24,7 @@ from s3sink_api.spec.secret_refs import SecretSource
 from s3sink_api.spec.text_types import Regex, Servers, ShortText, TopicName, no_repeats
 
 OnDataLoss = Literal["Fail", "Skip"]
+OnUnroutedTopic = Literal["Default", "Fail"]
 Isolation = Literal["ReadCommitted", "ReadUncommitted"]
 Topics = Annotated[tuple[TopicName, ...], no_repeats("topic")]
 WITH_REGISTRY = inputs_where(lambda traits: traits.registry)
@@ -276,6 +277,7 @@ class Source:
     topics: Annotated[Topics, Field(max_length=5000, validate_default=True)] = ()
     starting_offsets: StartingOffsets = FromEarliest()
     ending_offsets: EndingOffsets | None = None
+    on_unrouted_topic: OnUnroutedTopic = "Default"
     on_data_loss: OnDataLoss = "Fail"
     isolation: Isolation = "ReadCommitted"
     max_bytes_per_second: Size | None = None

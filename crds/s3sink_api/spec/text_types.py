@@ -233,13 +233,26 @@ ObjectName = Annotated[
         rf"{regexes.LABEL}(\.{regexes.LABEL})*", "a Kubernetes name: lower-case letters, digits, - and .", longest=253
     ),
 ]
-# What comes behind a name must not look like a part of it: an offset, a partition, a generation.
+_FLUSH_MARK = "-[0-9]{12}"
+_FLUSH_MARK_MESSAGE = "must not contain - and twelve digits, as names that hold their flush do"
+
+
+def _no_flush_mark(text: str) -> str:
+    if re.search(_FLUSH_MARK, text):
+        raise Refusal(_FLUSH_MARK_MESSAGE)
+    return text
+
+
+# What comes behind a name must not look like a part of it: an offset, a generation, the mark of a flush. A _ and digits
+# are no part: names with _ have a fixed number of them.
 FileNamePart = Annotated[
     str,
     matching(
-        r"((-[A-Za-fh-z._=@,-]|-g[A-Za-z._=@,-]|[A-Za-z.=@,])[A-Za-z0-9._=@,-]*|-g?)?",
-        "letters, digits and . _ - = @ , only, and not begin with a digit, _, - and a digit, or -g and a digit",
+        r"((-[A-Za-fh-z0-9._=@,-]|-g[A-Za-z._=@,-]|[A-Za-z._=@,])[A-Za-z0-9._=@,-]*|-g?)?",
+        "letters, digits and . _ - = @ , only, and not begin with a digit, or with -g and a digit",
         longest=64,
     ),
+    after(_no_flush_mark, Cel(lambda it: f"!{it}.matches({literal(_FLUSH_MARK)})", _FLUSH_MARK_MESSAGE)),
 ]
 Region = Annotated[str, matching(r"[a-z0-9-]+", "a region such as eu-central-1", longest=64)]
+TimeZone = Annotated[str, matching(r"[A-Za-z0-9_+/-]+", "a zone such as Europe/Berlin", longest=64)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from s3sink_api.conditions import ACCEPTED, LONGEST_MESSAGE
-from s3sink_api.spec import FieldError, S3Sink, SpecError, parse
+from s3sink_api.spec import FieldError, S3Sink, SpecError, parse, warnings_of
 from s3sink_operator.decide.children.supporting_objects import manifest
 from s3sink_operator.decide.children.template_rules import template_errors
 from s3sink_operator.decide.conditions import Condition
@@ -23,7 +23,8 @@ def validate(resource: SinkResource, *, allow_unsafe_templates: bool = False) ->
         sink, errors = None, error.errors
     if errors:
         return None, Condition(ACCEPTED, "False", "InvalidSpec", _listed(errors))
-    return sink, Condition(ACCEPTED, "True", "Valid", "the spec is valid")
+    warned = f", but {_listed(found)}" if sink is not None and (found := warnings_of(sink.spec)) else ""
+    return sink, Condition(ACCEPTED, "True", "Valid", f"the spec is valid{warned}")
 
 
 def _listed(errors: Iterable[FieldError]) -> str:

@@ -10,7 +10,7 @@ from s3sink_job.cli.options import ManifestFile, SecretsFolder
 
 
 def check(file: ManifestFile, secrets: SecretsFolder = None) -> None:
-    """Tests store, permissions, Kafka, topics and schemas, one line each. Exit code 2 if one fails."""
+    """Tests store, permissions, Kafka, topics and schemas, one line each. Exit code 2 if one fails, not for `warn`."""
     from s3sink_job.cli.command_spark import open_admin, spark_session
     from s3sink_job.proof.preflight import preflight_checks
 
@@ -20,6 +20,6 @@ def check(file: ManifestFile, secrets: SecretsFolder = None) -> None:
             opened.sink, opened.bucket, opened.ledger, lambda: open_admin(opened, spark), opened.secrets
         )
         for result in results:
-            typer.echo(f"{'ok  ' if result.ok else 'FAIL'}  {result.what}: {result.text}")
+            typer.echo(f"{result.outcome:<4}  {result.what}: {result.text}")
             ok = ok and result.ok
     raise typer.Exit(DONE if ok else FINAL)

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from s3sink_api.exit_codes import FAILED
+from s3sink_api.spec import warnings_of
 from s3sink_job.cli.opened_sink import OpenedSink, cluster_id
 from s3sink_job.cli.status_file import write_status
 from s3sink_job.driver.driver import Driver
@@ -38,6 +39,8 @@ def run_driver(
     sink = opened.sink
     if sink.spec.run == "Scheduled":
         logs.info("spec.run is Scheduled: this is a single run; Kubernetes runs the schedule")
+    for found in warnings_of(sink.spec):
+        logs.warning(str(found))
     reporter = Reporter(generation=sink.metadata.generation)
     stop = threading.Event()
     spark = session.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,5 +17,25 @@ SecretsFolder = Annotated[
         "--secrets",
         envvar=environment.SECRETS,
         help="Folder of mounted Secrets, <folder>/<secret>/<key>. Default: the Secret documents in the manifest file.",
+    ),
+]
+
+
+def _temporary_folder(folder: Path | None) -> Path | None:
+    """For Spark and for what is spilled: both read this variable."""
+    if folder is not None:
+        os.environ["SPARK_LOCAL_DIRS"] = str(folder.resolve())
+    return folder
+
+
+TemporaryFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--temporary-folder",
+        exists=True,
+        file_okay=False,
+        writable=True,
+        callback=_temporary_folder,
+        help="Folder for temporary files and spilled data. Default: SPARK_LOCAL_DIRS, or the system's.",
     ),
 ]

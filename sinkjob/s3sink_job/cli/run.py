@@ -12,7 +12,7 @@ import typer
 
 from s3sink_api import environment
 from s3sink_job.cli.opened_sink import open_sink
-from s3sink_job.cli.options import ManifestFile, SecretsFolder
+from s3sink_job.cli.options import ManifestFile, SecretsFolder, TemporaryFolder
 
 
 def run(
@@ -44,6 +44,7 @@ def run(
     json_logs: Annotated[
         bool | None, typer.Option("--json-logs/--short-logs", help="Default: JSON unless on a terminal.")
     ] = None,
+    temporary_folder: TemporaryFolder = None,
 ) -> None:
     """Copies the topics of a manifest to its bucket."""
     host, _, port = listen.rpartition(":")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from s3sink_api.spec import SchemaEvolution
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.columns.types import Column, Path
 from s3sink_job.decode.bad_records import BadRecords, Stage
@@ -23,9 +24,17 @@ from s3sink_job.decode.typed_input import TypedInput
 class Decoder:
     """The input formats of one slice. What it learns from one batch it uses for the next."""
 
-    def __init__(self, decoding: Decoding, known: KnownColumns | None = None, access: SchemaAccess = NO_ACCESS) -> None:
+    def __init__(
+        self,
+        decoding: Decoding,
+        known: KnownColumns | None = None,
+        access: SchemaAccess = NO_ACCESS,
+        known_keys: KnownColumns | None = None,
+    ) -> None:
         key, value = (_settings(part, access) for part in decoding.parts)
-        self.key = INPUTS[decoding.key](key)
+        # One mode for both: their columns are committed together.
+        of_keys = SchemaEvolution(mode=decoding.evolution.mode)
+        self.key = INPUTS[decoding.key](replace(key, known=known_keys, evolution=of_keys))
         self.value = INPUTS[decoding.value](
             replace(value, known=known, supplied=decoding.supplied, evolution=decoding.evolution)
         )
@@ -35,6 +44,9 @@ class Decoder:
         if not isinstance(self.value, TypedInput):
             raise TypeError("the values have no schemas of their own")
         return self.value
+
+    def of(self, part: str) -> InputFormat:
+        return self.key if part == "key" else self.value
 
     def decode(self, batch: pa.RecordBatch) -> DecodedBatch:
         return DecodedBatch(batch, self)
@@ -53,10 +65,10 @@ class DecodedBatch:
         self.batch = batch
         self.bad = BadRecords(batch)
         self._decoder = decoder
-        self._rows: pa.RecordBatch | None = None
+        self._rows: dict[str, pa.RecordBatch] = {}
 
     def input(self, part: str) -> InputFormat:
-        return self._decoder.key if part == "key" else self._decoder.value
+        return self._decoder.of(part)
 
     def plain(self, part: str) -> Column:
         """Key or value in one column."""
@@ -70,12 +82,12 @@ class DecodedBatch:
         self.bad.add(Stage.DECODE, faults)
         return column
 
-    def rows(self) -> pa.RecordBatch:
-        """The fields of the values as columns."""
-        if self._rows is None:
-            self._rows, faults = self._decoder.value.rows(self.batch)
+    def rows(self, part: str = "value") -> pa.RecordBatch:
+        """The fields of the values, or of the keys, as columns."""
+        if part not in self._rows:
+            self._rows[part], faults = self.input(part).rows(self.batch)
             self.bad.add(Stage.DECODE, faults)
-        return self._rows
+        return self._rows[part]
 
     def schema_numbers(self) -> Column:
         """For each value the number of the schema that it was written with. Only for typed values."""
@@ -89,7 +101,7 @@ class DecodedBatch:
 
     def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:
         """Single fields as text, from columns that are decoded already where these hold them exactly."""
-        rows = self._rows if part == "value" else None
+        rows = self._rows.get("value") if part == "value" else None
         found = {} if rows is None else column_fields(rows, paths)
         if left := {path: exact for path, exact in paths.items() if path not in found}:
             # Columns refuse a record that has a field twice: there is no need to search for it again.

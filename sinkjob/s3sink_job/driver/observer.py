@@ -70,7 +70,7 @@ class Observer:
 
     def observe(self, committer: Committer) -> Observation:
         """What is in Kafka. Whatever changed there is committed before anything is planned."""
-        changes = self._routing.without_overlaps(self._changes(committer))
+        changes = self._routing.without_refused_topics(self._changes(committer))
         before = committer.state.truncations
         self._commit(committer, changes)
         # Only after the commit: until then the ends of a new log must not replace those of the old one.
@@ -81,7 +81,7 @@ class Observer:
         admin = self._kafka.admin()
         topics = self.topics.find(admin, committer.state.topics)
         known = {name: topic for name, topic in topics.items() if topic is not None}
-        self._routing.find_routes(admin.matches, known)
+        self._routing.find_routes(admin.matches, {*known, *committer.state.topics})
         state = committer.state
         begins = self._run is not None and must_begin(state, self._run)
         # The manifest of a run does not change: what it says now is for the next one.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from s3sink_api.spec import Flush
+from s3sink_job.flush.aligned_times import next_aligned
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.state import PartitionState
 
@@ -32,6 +33,8 @@ class Rules:
     interval: float
     bytes: int | None = None
     aligned: float | None = None
+    timezone: str = "UTC"
+    """Whose clock `aligned` goes by."""
     drain_to: Mapping[TopicPartition, tuple[int, int]] | None = None
     """For runs that end: everything below (generation, offset) is due at once, and nothing else ever."""
     single: bool = False
@@ -44,7 +47,9 @@ class Rules:
 
 
 def rules_of(flush: Flush, drain_to: Mapping[TopicPartition, tuple[int, int]] | None, *, single: bool = False) -> Rules:
-    return Rules(flush.records, flush.interval, flush.bytes, flush.aligned, drain_to, single)
+    return Rules(
+        flush.records, flush.interval, flush.bytes, flush.aligned, flush.timezone, drain_to=drain_to, single=single
+    )
 
 
 class DueTime(NamedTuple):
@@ -66,7 +71,7 @@ def _by_interval(rules: Rules, since: float) -> float | None:
 
 
 def _by_alignment(rules: Rules, since: float) -> float | None:
-    return None if rules.aligned is None else (since // rules.aligned + 1) * rules.aligned
+    return None if rules.aligned is None else next_aligned(since, rules.aligned, rules.timezone)
 
 
 TIME_RULES: Mapping[str, Callable[[Rules, float], float | None]] = {

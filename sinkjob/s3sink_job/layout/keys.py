@@ -2,9 +2,9 @@
 
 Topic, generation, partition and first offset identify an object: ranges of one generation never overlap, and a
 generation is never used again. All records of a layout have the same number of folders, no folder holds a slash, and
-escaping keeps values different. So a topic or partition in the folders is unambiguous; if one of them is not in the
-folders, the name has both. No topic's name holds a `+` or a `(`. Names of style Upload have the flush's stamp, which
-is unique, and a number within the flush.
+escaping keeps values different. No two topics have folders of one name: `topic_folders.py` refuses them. So a topic or
+partition in the folders is unambiguous; if one of them is not in the folders, the name has both. No topic's name has a
+`+` or a `(`. Names of style Upload have the flush's stamp, which is unique, and a number within the flush.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def folder_hint(layout: ObjectLayout, topic: str, partition: int) -> str:
 def constant_segment(item: LayoutItem, layout: ObjectLayout, topic: str, partition: int) -> str:
     match item.kind:
         case "Topic":
-            return topic_segment(item.name, topic)
+            return topic_segment(item.name, layout.topics.folder_of(topic))
         case "Partition":
             return value_segment(item.name, str(partition))
         case _:
@@ -110,17 +110,18 @@ def constant_segment(item: LayoutItem, layout: ObjectLayout, topic: str, partiti
 
 def keys_like(prefix: str, layout: ObjectLayout, topic: str) -> tuple[str, re.Pattern[str]]:
     """The prefix of all keys of the topic, and a pattern for them. Keys in the folder of tombstones do not match."""
-    levels = [_like(item, topic) for item in layout.items]
+    folder = layout.topics.folder_of(topic)
+    levels = [_like(item, folder) for item in layout.items]
     fixed = [re.escape(part) for part in prefix.split("/") if part]
     whole = re.compile("/".join([*fixed, *levels, f"{_name_like(layout, topic)}[^/]*"]))
-    first = topic_segment(layout.items[0].name, topic) if layout.items and layout.items[0].kind == "Topic" else ""
+    first = topic_segment(layout.items[0].name, folder) if layout.items and layout.items[0].kind == "Topic" else ""
     begin = "".join(f"{part}/" for part in (prefix, first) if part)
     return begin, whole
 
 
-def _like(item: LayoutItem, topic: str) -> str:
+def _like(item: LayoutItem, topic_folder: str) -> str:
     if item.kind == "Topic":
-        return re.escape(topic_segment(item.name, topic))
+        return re.escape(topic_segment(item.name, topic_folder))
     return re.escape(_open(item)).replace(re.escape("*"), "[^/]+")
 
 
@@ -139,7 +140,8 @@ def _name_like(layout: ObjectLayout, topic: str) -> str:
 def may_clash(one: tuple[str, ObjectLayout], other: tuple[str, ObjectLayout]) -> bool:
     """Whether two routes of a sink, by prefix and layout, could give the same key to objects of different topics.
 
-    Only if neither has the topic in its names: then a value in the folders of one may equal the other's topic.
+    Only if neither has the topic in its names: then a value in the folders of one may equal the other's topic. That
+    two topics have folders of one name is found elsewhere.
     """
     (prefix, layout), (beside, different) = one, other
     nested = f"{prefix}/".startswith(f"{beside}/") or f"{beside}/".startswith(f"{prefix}/") or not (prefix and beside)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from s3sink_api.spec import Layout as LayoutSpec
 from s3sink_api.spec import PartitionItem, Spec
+from s3sink_job.layout.topic_names import SAME_NAMES, TopicNames, topic_names_of
 
 TOMBSTONES = "_tombstones"
 """The first folder of tombstones with `nullValues: Separate`. Readers of tables ignore names with `_` in front."""
@@ -49,6 +50,8 @@ class ObjectLayout:
 
     It rises from flush to flush: no two flushes have the same one.
     """
+    topics: TopicNames = SAME_NAMES
+    """The folders of topics. Names of objects have the topics themselves."""
 
     @property
     def constant(self) -> bool:
@@ -96,6 +99,7 @@ class Grouping:
             return Grouping(window=self.window)
         by_clock = any(item.source == "Wallclock" for item in self.layout.items)
         layout = ObjectLayout(self.layout.items, self.layout.missing, stamp=self.layout.stamp if by_clock else 0)
+        layout = replace(layout, topics=self.layout.topics)
         return replace(self, layout=layout)
 
 
@@ -112,6 +116,7 @@ def layout_of(layout: LayoutSpec) -> ObjectLayout:
         partition_digits=layout.padding.partition,
         suffix=layout.suffix,
         extension=layout.extension,
+        topics=topic_names_of(layout),
     )
 
 

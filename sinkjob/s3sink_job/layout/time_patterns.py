@@ -9,7 +9,6 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import DateTimeFormat
@@ -17,6 +16,7 @@ from babel.localedata import LocaleDataDict, load
 
 from s3sink_api.spec.date_patterns import Token, levels_of
 from s3sink_job.base.errors import FinalError
+from s3sink_job.base.time_zones import zone_of
 from s3sink_job.layout.escaping import MISSING, escape, segment
 from s3sink_job.layout.settings import LayoutItem
 
@@ -33,7 +33,7 @@ UNITS = {"s": SECOND, "m": 60 * SECOND} | dict.fromkeys("HhKka", 3600 * SECOND)
 class Clock:
     def __init__(self, item: LayoutItem) -> None:
         self._levels = levels_of(item.format)
-        self._zone, self._locale = zone_of(item.timezone), locale_of(item.locale)
+        self._zone, self._locale = zone_of(item.timezone, "spec.layout"), locale_of(item.locale)
         # The first day of a week depends on the country. Without one Java takes the United States.
         self._weeks = self._locale if self._locale.territory else locale_of("en_US")
         self.every = round(item.every * SECOND) if item.every else 0
@@ -84,13 +84,6 @@ class Clock:
 @lru_cache(maxsize=64)
 def clock_of(item: LayoutItem) -> Clock:
     return Clock(item)
-
-
-def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        raise FinalError(f"spec.layout: unknown time zone {name!r}", reason="UnknownTimeZone") from None
 
 
 class OwnLocale(Locale):

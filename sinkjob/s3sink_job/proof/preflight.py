@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from s3sink_api.spec import EndingOffsets, S3Sink, Source, ToTimestamp
+from s3sink_api.spec import EndingOffsets, S3Sink, Source, ToTimestamp, warnings_of
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.times import iso
@@ -33,6 +33,12 @@ class CheckResult:
     what: str
     ok: bool
     text: str
+    warning: bool = False
+    """Whether the sink works, but a person should look at this."""
+
+    @property
+    def outcome(self) -> str:
+        return "FAIL" if not self.ok else "warn" if self.warning else "ok"
 
 
 def preflight_checks(
@@ -44,6 +50,7 @@ def preflight_checks(
 ) -> Iterator[CheckResult]:
     """One result after the other. What cannot be tested after a failure is left out."""
     yield CheckResult("manifest", True, f"{sink.id} is valid")
+    yield from (CheckResult("manifest", True, str(found), warning=True) for found in warnings_of(sink.spec))
     state = yield from _check_store(sink, open_bucket, ledger_of)
     yield from _check_kafka(sink, open_admin, state)
     yield from (CheckResult(*found) for found in registry_checks(sink.spec, secrets))
@@ -135,6 +142,7 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin], state: SinkState
             seen |= offsets
             count = sum(o.end - o.earliest for o in offsets.values())
             yield CheckResult("topic", True, f"{name} has {len(topic.partitions)} partitions and {count} offsets")
+        yield from _check_routes(sink, admin, names)
         if source.ending_offsets is not None:
             yield CheckResult("end", True, _end(source, source.ending_offsets, admin, seen, state))
         letters = sink.spec.errors.dead_letter
@@ -145,6 +153,14 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin], state: SinkState
             yield CheckResult("group", True, f"no consumer uses {source.publish_offsets_to}")
     except S3SinkError as error:
         yield CheckResult("kafka", False, f"{error.reason}: {error}")
+
+
+def _check_routes(sink: S3Sink, admin: Admin, topics: Iterable[str]) -> Iterator[CheckResult]:
+    """Topics that the driver would not write."""
+    routing = Routing(sink.spec)
+    routing.find_routes(admin.matches, topics)
+    for problem in dict.fromkeys(routing.topic_problems(topics).values()):
+        yield CheckResult("topic", False, f"{problem.reason}: {problem.message}")
 
 
 def _end(

@@ -90,6 +90,8 @@ def _refused(encoding: Encoding) -> str:
         return "the envelope has no values (format.envelope.value was false)"
     if not shape.envelope and shape.meta == "Airbyte":
         return "columns.meta Airbyte keeps neither keys nor headers. For a backup use meta Kafka or an envelope"
+    if unlike := _other_shape(encoding):
+        return unlike
     if "key" in stored_parts(encoding) and decoding.key not in (RAW if kind is RowKind.JSON_LINES else {*RAW, "Json"}):
         return (
             f"keys of format {decoding.key} cannot be read back from {encoding.output.format}. "
@@ -97,6 +99,18 @@ def _refused(encoding: Encoding) -> str:
         )
     if kind is RowKind.TEXT_COLUMNS and spreads(encoding):
         return "Csv does not keep the types of columns. For a backup set spec.source.value.format to Bytes or String"
+    return ""
+
+
+def _other_shape(encoding: Encoding) -> str:
+    """Shapes for readers of tables, from which the record as it was cannot be told."""
+    shape = encoding.shape
+    if shape.meta == "Quix" and shape.flatten:
+        return "columns.meta Quix with flatten has no headers. For a backup use meta Kafka or an envelope"
+    if shape.headers_as == "Map":
+        return "the envelope has only the last header of each name. For a backup set format.envelope.headersAs to List"
+    if shape.spreads_keys and encoding.format.rows.has_columns:
+        return "the envelope has the fields of keys. For a backup set format.envelope.keyAs to Plain"
     return ""
 
 

@@ -14,13 +14,23 @@ from s3sink_api.spec import MORE
 from s3sink_job.columns.types import TEXT, Column, has_doc, holds_something, within
 from s3sink_job.decode.bad_records import Fault, Stage
 from s3sink_job.decode.decoder import DecodedBatch
+from s3sink_job.shape.headers import header_list, header_map
 from s3sink_job.shape.lines import clash
-from s3sink_job.shape.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, OWN_FIELDS, Origin, millis
+from s3sink_job.shape.origin import (
+    AIRBYTE_DATA,
+    AIRBYTE_ID,
+    AIRBYTE_TIME,
+    OWN_FIELDS,
+    QUIX_KEY,
+    QUIX_TIME,
+    QUIX_VALUE,
+    Origin,
+    millis,
+)
 from s3sink_job.shape.settings import Shape
 
-VALUE = "value"
+KEY, VALUE = "key", "value"
 TIME = pa.timestamp("ms", "UTC")
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 class ColumnShaper:
@@ -49,9 +59,10 @@ class ColumnShaper:
         if "value" in envelope:
             parts["value"] = self._whole(decoded)
         if "key" in envelope:
-            parts["key"] = decoded.plain("key")
+            parts["key"] = self._key(decoded)
         if "headers" in envelope:
-            parts["headers"] = _headers(batch.column("headers"))
+            headers = header_map if self._shape.headers_as == "Map" else header_list
+            parts["headers"] = headers(batch.column("headers"))
         if "metadata" in envelope:
             parts["metadata"] = _struct(self._place(batch))
         return _batch({part: parts[part] for part in envelope})
@@ -64,7 +75,7 @@ class ColumnShaper:
             return decoded.rows()
         match self._shape.meta:
             case "Quix":
-                rows = _batch({"_value": decoded.plain("value")})
+                rows = _batch({QUIX_VALUE: decoded.plain("value")})
             case "Airbyte":
                 rows = _batch({AIRBYTE_DATA: decoded.json("value")})
             case _:
@@ -76,14 +87,11 @@ class ColumnShaper:
 
     def _whole(self, decoded: DecodedBatch) -> Column:
         """The value as one column, of structs where it has fields."""
-        if not self._spreads(decoded):
-            return decoded.plain("value")
-        rows, values = decoded.rows(), decoded.batch.column("value")
-        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-        if not holds_something(pa.struct(list(rows.schema))):
-            # Formats have no struct without fields, and `{}` must differ from a tombstone.
-            columns[MORE] = pa.nulls(len(values), TEXT)
-        return _struct(columns, pc.is_null(values))
+        return _as_structs(decoded, "value") if self._spreads(decoded) else decoded.plain("value")
+
+    def _key(self, decoded: DecodedBatch) -> Column:
+        spreads = self._shape.spreads_keys and decoded.input("key").has_fields
+        return _as_structs(decoded, "key") if spreads else decoded.plain("key")
 
     def _meta(self, decoded: DecodedBatch) -> dict[str, Column]:
         batch = decoded.batch
@@ -94,9 +102,9 @@ class ColumnShaper:
             return {AIRBYTE_ID: self._origin.ids(batch), AIRBYTE_TIME: time.cast(TIME) if self._typed else time}
         key = decoded.plain("key")
         if self._shape.meta == "Quix":
-            return {"_timestamp": time, "_key": key}
+            return {QUIX_TIME: time, QUIX_KEY: key}
         place = {f"_{name}": column for name, column in self._place(batch).items()}
-        return {"_key": key, **place, "_headers": _headers(batch.column("headers"))}
+        return {"_key": key, **place, "_headers": header_list(batch.column("headers"))}
 
     def _place(self, batch: pa.RecordBatch) -> dict[str, Column]:
         return {
@@ -116,6 +124,12 @@ def value_columns(schema: pa.Schema, shape: Shape) -> pa.StructType | None:
     return pa.struct(values) if all(has_doc(field.type) for field in values) else None
 
 
+def key_columns(schema: pa.Schema, shape: Shape) -> pa.StructType | None:
+    """The columns of keys in such an object; None if it has none, or one with a type that no schema holds."""
+    found = schema.field(KEY).type if shape.spreads_keys and KEY in schema.names else None
+    return found if found is not None and pa.types.is_struct(found) and has_doc(found) else None
+
+
 def columns_within(schema: pa.Schema, shape: Shape, own: pa.StructType) -> pa.StructType:
     """The columns of such rows without the fields of values that `own` lacks."""
     own = pa.struct([*own, (MORE, TEXT)])  # a value without fields has this one
@@ -125,6 +139,16 @@ def columns_within(schema: pa.Schema, shape: Shape, own: pa.StructType) -> pa.St
     meta = [field for field in schema if field.name in beside]
     values = pa.struct([field for field in schema if field.name not in beside])
     return pa.struct([*meta, *within(values, own)])
+
+
+def _as_structs(decoded: DecodedBatch, part: str) -> Column:
+    """The fields of keys or values in one column. Null stays null."""
+    rows, whole = decoded.rows(part), decoded.batch.column(part)
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    if not holds_something(pa.struct(list(rows.schema))):
+        # Formats have no struct without fields, and `{}` must differ from a tombstone.
+        columns[MORE] = pa.nulls(len(whole), TEXT)
+    return _struct(columns, pc.is_null(whole))
 
 
 def _batch(columns: Mapping[str, Column]) -> pa.RecordBatch:
@@ -146,16 +170,3 @@ def _without_clashes(rows: pa.RecordBatch, meta: str) -> tuple[pa.RecordBatch, d
         for row in pc.indices_nonzero(rows.column(name).is_valid()).to_pylist():
             found[row] = clash(name, meta)
     return rows.select([name for name in rows.schema.names if name not in own]), found
-
-
-def _headers(column: Column) -> Column:
-    """The headers as Spark reads them, but an empty list instead of null for a record without any."""
-    plain = pa.concat_arrays([column])
-    items = plain.flatten()
-    structs = pa.StructArray.from_arrays(
-        [items.field("key").cast(pa.string()), items.field("value").cast(pa.binary())],
-        fields=list(HEADERS.value_type),
-    )
-    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(plain), 0).cast(pa.int32()))
-    starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(starts, structs, type=HEADERS)

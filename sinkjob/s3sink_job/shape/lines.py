@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,12 +15,26 @@ from s3sink_job.decode.bad_records import BadRecords, Fault, Stage, faults_at
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.decode.json_fields import first_name_among
 from s3sink_job.decode.utf8 import utf8
-from s3sink_job.shape.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, OWN_FIELDS, Origin, millis
+from s3sink_job.shape.headers import header_starts, last_headers
+from s3sink_job.shape.origin import (
+    AIRBYTE_DATA,
+    AIRBYTE_ID,
+    AIRBYTE_TIME,
+    OWN_FIELDS,
+    QUIX_KEY,
+    QUIX_TIME,
+    QUIX_VALUE,
+    Origin,
+    millis,
+)
 from s3sink_job.shape.settings import Shape
 
 # A name may also be written with escapes.
 ESCAPED = r'"_[^"]*\\u|"\\u005[fF]'
-INSTEAD = {"Kafka": "use columns.meta None or Quix", "Airbyte": "leave columns.flatten out"}
+INSTEAD = {
+    "Kafka": "use columns.meta None or Quix",
+    **dict.fromkeys(("Airbyte", "Quix"), "leave columns.flatten out"),
+}
 
 
 def text_lines(decoded: DecodedBatch) -> pa.RecordBatch:
@@ -47,8 +62,7 @@ class JsonLineShaper:
             case "Airbyte":
                 return self._airbyte(decoded, value)
             case "Quix":
-                key = _json(decoded, "key")
-                return concat('{"_timestamp":', _millis(batch), ',"_key":', key, ',"_value":', value, "}")
+                return self._quix(decoded, value)
         key = _json(decoded, "key")
         _refuse_clashes(value, "Kafka", decoded.bad)
         return concat(
@@ -65,10 +79,18 @@ class JsonLineShaper:
     def _airbyte(self, decoded: DecodedBatch, value: Column) -> Column:
         batch = decoded.batch
         start = (f'{{"{AIRBYTE_ID}":"', self._origin.ids(batch), f'","{AIRBYTE_TIME}":', _millis(batch))
+        return concat(*start, self._flat_or_whole(decoded, value, AIRBYTE_DATA))
+
+    def _quix(self, decoded: DecodedBatch, value: Column) -> Column:
+        start = (f'{{"{QUIX_TIME}":', _millis(decoded.batch), f',"{QUIX_KEY}":', _json(decoded, "key"))
+        return concat(*start, self._flat_or_whole(decoded, value, QUIX_VALUE))
+
+    def _flat_or_whole(self, decoded: DecodedBatch, value: Column, name: str) -> Column:
+        """The rest of the line: the fields of the value, or one field with the value."""
         if not (self._shape.flatten and decoded.input("value").has_fields):
-            return concat(*start, f',"{AIRBYTE_DATA}":', value, "}")
-        _refuse_clashes(value, "Airbyte", decoded.bad)
-        return concat(*start, _rest_of_object(value, AIRBYTE_DATA))
+            return concat(f',"{name}":', value, "}")
+        _refuse_clashes(value, self._shape.meta, decoded.bad)
+        return _rest_of_object(value, name)
 
     def _enveloped(self, decoded: DecodedBatch) -> Column:
         batch, envelope = decoded.batch, self._shape.envelope
@@ -81,7 +103,8 @@ class JsonLineShaper:
                 case "key" | "value":
                     parts.append(texts[part])
                 case "headers":
-                    parts.append(_headers(batch.column("headers")))
+                    headers = _header_map if self._shape.headers_as == "Map" else _headers
+                    parts.append(headers(batch.column("headers")))
                 case _:
                     parts += [f'{{"topic":{json.dumps(self._origin.topic)},"partition":', _digits(batch, "partition")]
                     parts += [',"offset":', _digits(batch, "offset"), ',"timestamp":', _millis(batch), "}"]
@@ -136,12 +159,28 @@ def _headers(column: Column) -> Column:
     entry = concat('{"key":', names, ',"value":', pc.fill_null(quoted(text), "null"), "}")
     if not_utf8:
         binary = concat('{"key":', names, ',"base64":"', base64(raw), '"}')
-        mask = pa.array([row in not_utf8 for row in range(len(raw))], pa.bool_())
-        entry = pc.if_else(mask, binary, entry)
-    lengths = pc.fill_null(pc.list_value_length(column), 0)
-    ends = pc.cumulative_sum(lengths.cast(pa.int32()))
-    starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return concat("[", pc.binary_join(pa.ListArray.from_arrays(starts, entry), ","), "]")
+        entry = pc.if_else(_mask(not_utf8, len(raw)), binary, entry)
+    return concat("[", _joined(header_starts(column), entry), "]")
+
+
+def _header_map(column: Column) -> Column:
+    """`{name: text}`; a value that is not UTF-8 is `{"base64": text}`. Of several with one name the last counts."""
+    starts, items = last_headers(column)
+    raw = items.field("value")
+    text, not_utf8 = utf8(raw)
+    value = pc.fill_null(quoted(text), "null")
+    if not_utf8:
+        value = pc.if_else(_mask(not_utf8, len(raw)), concat('{"base64":"', base64(raw), '"}'), value)
+    return concat("{", _joined(starts, concat(quoted(items.field("key")), ":", value)), "}")
+
+
+def _mask(rows: Container[int], count: int) -> Column:
+    return pa.array([row in rows for row in range(count)], pa.bool_())
+
+
+def _joined(starts: Column, entries: Column) -> Column:
+    """The entries of each row, with commas between them."""
+    return pc.binary_join(pa.ListArray.from_arrays(starts, entries), ",")
 
 
 def _millis(batch: pa.RecordBatch) -> Column:

@@ -20,7 +20,12 @@ AIRBYTE_ID, AIRBYTE_TIME, AIRBYTE_DATA = AIRBYTE_FIELDS = (
     "_airbyte_emitted_at",
     "_airbyte_data",
 )
-OWN_FIELDS: Mapping[str, tuple[str, ...]] = {"Kafka": KAFKA_FIELDS, "Airbyte": AIRBYTE_FIELDS}
+QUIX_TIME, QUIX_KEY, QUIX_VALUE = QUIX_FIELDS = ("_timestamp", "_key", "_value")
+OWN_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "Kafka": KAFKA_FIELDS,
+    "Quix": QUIX_FIELDS,
+    "Airbyte": AIRBYTE_FIELDS,
+}
 """The names that a value may not have where its fields are beside these columns."""
 
 NAMESPACE = uuid.uuid3(uuid.NAMESPACE_DNS, "s3sink.dev")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
 from s3sink_job.columns.types import Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
@@ -15,7 +15,7 @@ from s3sink_job.decode.decoder import DecodedBatch, Decoder
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.decode.writer_schemas import SourceSchema
-from s3sink_job.shape.columns import VALUE, ColumnShaper, columns_within, value_columns
+from s3sink_job.shape.columns import KEY, VALUE, ColumnShaper, columns_within, key_columns, value_columns
 from s3sink_job.shape.lines import JsonLineShaper, text_lines
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.settings import RowKind, Shape
@@ -45,9 +45,11 @@ class RowBuilder:
         access: SchemaAccess = NO_ACCESS,
     ) -> None:
         """`known` are the columns that earlier slices found in the values."""
-        self._decoder = Decoder(decoding, known, access)
+        known_values, known_keys = (None, None) if known is None else split_known(known)
+        self._decoder = Decoder(decoding, known_values, access, known_keys)
         self._shape, self._typed = shape, decoding.typed
         self._spreads = kind.has_columns and shape.spreads_values and self._decoder.value.has_fields
+        self._spreads_keys = kind.has_columns and shape.spreads_keys and self._decoder.key.has_fields
         self._rows_of = _shaper(shape, kind, origin)
 
     def build(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> BuiltRows:
@@ -61,20 +63,27 @@ class RowBuilder:
 
     @property
     def schema(self) -> KnownColumns | None:
-        """The columns of the values known so far; None where they are not inferred."""
-        return self._decoder.value.schema if self._spreads else None
+        """The columns of values and keys known so far; None where they are not inferred."""
+        values = self._decoder.value.schema if self._spreads else None
+        return join_known(values, self._decoder.key.schema) if self._spreads_keys else values
 
     def known_from(self, schema: pa.Schema) -> KnownColumns | None:
-        """The columns of the values in an object with this schema; None where they are not inferred."""
-        found = value_columns(schema, self._shape) if self._spreads and not self._typed else None
-        return None if found is None else KnownColumns(found)
+        """The columns of values and keys in an object with this schema; None where they are not inferred."""
+        if self._typed:
+            return None
+        found = value_columns(schema, self._shape) if self._spreads else None
+        keys = key_columns(schema, self._shape) if self._spreads_keys else None
+        values = None if found is None else KnownColumns(found)
+        return values if keys is None else join_known(values, KnownColumns(keys))
 
     def row_sources(self) -> Sources:
         """What the values' schemas say about the columns so far, by path among the rows."""
         known = self.schema
         if known is None or not self._shape.envelope:
             return NO_SOURCES if known is None else known.sources
-        return {(VALUE, *path): records for path, records in known.sources.items()}
+        values, keys = split_known(known)
+        parts = [(VALUE, values), *([] if keys is None else [(KEY, keys)])]
+        return {(part, *path): records for part, own in parts for path, records in own.sources.items()}
 
     def source_schema(self, number: int) -> SourceSchema:
         """The schema that values with this number were written with: see `DecodedBatch.schema_numbers`."""
@@ -87,7 +96,10 @@ class RowBuilder:
 
     def widen_to_text(self, path: Path) -> None:
         """Makes a column of the rows text from now on, because the format had to write it so."""
-        self._decoder.value.widen_to_text(path[1:] if self._shape.envelope else path)
+        if self._shape.envelope:
+            self._decoder.of(path[0]).widen_to_text(path[1:])
+        else:
+            self._decoder.value.widen_to_text(path)
 
 
 def _shaper(shape: Shape, kind: RowKind, origin: Origin) -> Callable[[DecodedBatch], pa.RecordBatch]:

@@ -39,6 +39,10 @@ class Shape:
     """The parts that are written, in the order of `ENVELOPE`; empty without an envelope."""
     nulls: str = "Write"
     """What happens to tombstones: Write, Skip or Fail. Whether they are kept apart is a matter of grouping."""
+    headers_as: str = "List"
+    """How an envelope has headers: List or Map."""
+    key_as: str = "Plain"
+    """How an envelope has keys: Plain or Fields."""
 
     @property
     def kafka_columns(self) -> frozenset[str]:
@@ -51,7 +55,12 @@ class Shape:
         """Whether the fields of values become columns, in formats that have columns."""
         if self.envelope:
             return "value" in self.envelope
-        return self.meta in {"None", "Kafka"} or (self.meta == "Airbyte" and self.flatten)
+        return self.meta in {"None", "Kafka"} or self.flatten
+
+    @property
+    def spreads_keys(self) -> bool:
+        """The same for the fields of keys."""
+        return "key" in self.envelope and self.key_as == "Fields"
 
 
 def shape_of(spec: Spec) -> Shape:
@@ -61,4 +70,6 @@ def shape_of(spec: Spec) -> Shape:
         flatten=spec.format.columns.flatten,
         envelope=tuple(part for part in ENVELOPE if envelope.enabled and getattr(envelope, part)),
         nulls="Write" if spec.null_values == "Separate" else spec.null_values,
+        headers_as=envelope.headers_as if envelope.enabled and envelope.headers else Shape.headers_as,
+        key_as=envelope.key_as if envelope.enabled and envelope.key else Shape.key_as,
     )

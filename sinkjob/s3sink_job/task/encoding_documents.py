@@ -18,6 +18,7 @@ from s3sink_job.decode.settings import NO_OPTIONS, Decoding, JsonSchemaOptions, 
 from s3sink_job.flush.rollback import OF_TYPED_RECORDS, SINCE_0_2
 from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
+from s3sink_job.layout.topic_names import TopicNames
 from s3sink_job.shape.settings import Shape
 from s3sink_job.task.encoding import Encoding
 
@@ -35,6 +36,8 @@ DEFAULTS: Mapping[str, Any] = {
     "flatten": Shape.flatten,
     "envelope": Shape.envelope,
     "nulls": Shape.nulls,
+    "headers_as": Shape.headers_as,
+    "key_as": Shape.key_as,
     **dict.fromkeys(OF_TYPED_RECORDS, ""),
 }
 """Fields that a document may lack."""
@@ -68,13 +71,15 @@ def whole_doc(encoding: Encoding) -> dict[str, Any]:
         "flatten": shape.flatten,
         "envelope": shape.envelope,
         "nulls": NULLS_APART if grouping.tombstones_apart else shape.nulls,
-        "layout": asdict(grouping.layout),
+        "layout": _layout_to_doc(grouping.layout),
         "key_schema": decoding.key_schemas.inline,
         "value_schema": decoding.value_schemas.inline,
         "key_registry": _registry_to_doc(decoding.key_schemas),
         "value_registry": _registry_to_doc(decoding.value_schemas),
         "key_options": _options_to_doc(decoding.key_schemas),
         "value_options": _options_to_doc(decoding.value_schemas),
+        "headers_as": shape.headers_as,
+        "key_as": shape.key_as,
         "evolution": "" if decoding.evolution == SchemaEvolution() else asdict(decoding.evolution),
     }
 
@@ -98,7 +103,10 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
             *(_schemas_from_doc(known, "key"), _schemas_from_doc(known, "value")),
             SchemaEvolution(**known["evolution"]) if known["evolution"] else SchemaEvolution(),
         ),
-        Shape(doc["meta"], known["flatten"], tuple(known["envelope"]), Shape.nulls if apart else known["nulls"]),
+        Shape(
+            *(doc["meta"], known["flatten"], tuple(known["envelope"]), Shape.nulls if apart else known["nulls"]),
+            *(known["headers_as"], known["key_as"]),
+        ),
         Grouping(_layout_from_doc(doc["layout"]) if "layout" in doc else DEFAULT_LAYOUT, known["window"], apart),
         Output(
             *(doc["format"], doc["codec"], doc["level"]),
@@ -114,6 +122,13 @@ def _schemas_from_doc(doc: Mapping[str, Any], part: str) -> SchemaSource:
     return SchemaSource(doc[f"{part}_schema"], found, JsonSchemaOptions(**options))
 
 
+def _layout_to_doc(layout: ObjectLayout) -> dict[str, Any]:
+    doc = asdict(layout)
+    return doc if layout.topics else {name: value for name, value in doc.items() if name != "topics"}
+
+
 def _layout_from_doc(doc: Mapping[str, Any]) -> ObjectLayout:
     items = tuple(LayoutItem(**{**item, "path": tuple(item["path"])}) for item in doc["items"])
-    return ObjectLayout(**{**doc, "items": items})
+    named = dict(doc.get("topics", {}))
+    topics = TopicNames(**{**named, "names": tuple((topic, folder) for topic, folder in named.get("names", ()))})
+    return ObjectLayout(**{**doc, "items": items, "topics": topics})

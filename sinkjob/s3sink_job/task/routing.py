@@ -1,4 +1,4 @@
-"""The route of each topic: its encoding, destination and flush rules."""
+"""The route of each topic: its encoding, destination and flush rules, or why it may not be written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from itertools import combinations
 
 from s3sink_api.spec import Destination, Spec
 from s3sink_job.base.errors import FinalError
+from s3sink_job.base.time_zones import zone_of
 from s3sink_job.decode.schema_languages import columns_of, kind_of
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
+from s3sink_job.flush.aligned_times import FIELD as FLUSH_ZONE
 from s3sink_job.flush.kafka_metadata import TopicPartition
 from s3sink_job.flush.manifest import Manifest
 from s3sink_job.flush.problem import Problem
@@ -18,6 +20,7 @@ from s3sink_job.flush.rules import Rules, rules_of
 from s3sink_job.flush.topic_changes import TopicChanges
 from s3sink_job.layout.keys import may_clash
 from s3sink_job.layout.time_patterns import clock_of
+from s3sink_job.layout.topic_folders import folder_problems
 from s3sink_job.task.encoding import Encoding, encoding_of
 from s3sink_job.task.encoding_documents import encoding_from_doc
 from s3sink_job.task.task_settings import TopicTarget
@@ -56,6 +59,7 @@ class Routing:
         self._specs = [spec.for_route(route) for route in spec.routes]
         self._encodings = [encoding_of(own) for own in self._specs]
         self._found: dict[str, tuple[int, ...]] = {}
+        self._renames = any(encoding.layout.topics for encoding in (self.default, *self._encodings))
 
     @property
     def other_buckets(self) -> tuple[str, ...]:
@@ -83,9 +87,12 @@ class Routing:
         """Refuses what the spec cannot check: time zones, locales, schemas, layouts that could share a key."""
         for encoding in (self.default, *self._encodings):
             _check_inline_schemas(encoding.decoding)
+            encoding.layout.topics.check()
             for item in encoding.layout.items:
                 if item.kind == "Time":
                     clock_of(item)
+        for own in (self.spec, *self._specs):
+            zone_of(own.flush.timezone, FLUSH_ZONE)
         every = [("spec", self.spec, self.default)]
         every += [
             (f"spec.routes[{number}]", own, encoding)
@@ -133,20 +140,33 @@ class Routing:
         }
         return replace(rules, by_topic=by_topic)
 
-    def without_overlaps(self, changes: TopicChanges) -> TopicChanges:
-        """A topic that matches two routes is not written until a person decides."""
-        problems = {at: problem for at in changes.seen if (problem := self._overlap(at[0]))}
+    def without_refused_topics(self, changes: TopicChanges) -> TopicChanges:
+        """A topic with a problem is not written until a person decides."""
+        by_topic = self.topic_problems({*changes.state.topics, *(topic for topic, _ in changes.seen)})
+        problems = {at: by_topic[at[0]] for at in changes.seen if at[0] in by_topic}
         if not problems:
             return changes
         seen = {at: offsets for at, offsets in changes.seen.items() if at not in problems}
         return replace(changes, seen=seen, problems={**changes.problems, **problems})
 
-    def _overlap(self, topic: str) -> Problem | None:
+    def topic_problems(self, topics: Iterable[str]) -> dict[str, Problem]:
+        """The topics that routes or layouts refuse, and why. Each was matched before."""
+        topics = sorted(topics)
+        problems = {topic: problem for topic in topics if (problem := self._problem_of_routes(topic))}
+        if self._renames:
+            folders = [(topic, self.spec_of(topic)) for topic in topics]
+            problems = folder_problems(folders, self.spec.errors.dead_letter) | problems
+        return problems
+
+    def _problem_of_routes(self, topic: str) -> Problem | None:
         found = self._found.get(topic, ())
-        if len(found) < 2:
-            return None
-        names = " and ".join(f"spec.routes[{number}]" for number in found)
-        return Problem("RoutesOverlap", f"topic {topic} matches {names}: change them so that only one matches")
+        if len(found) > 1:
+            names = " and ".join(f"spec.routes[{number}]" for number in found)
+            return Problem("RoutesOverlap", f"topic {topic} matches {names}: change them so that only one matches")
+        if not found and self.spec.routes and self.spec.source.on_unrouted_topic == "Fail":
+            why = f"topic {topic} is in no route, and spec.source.onUnroutedTopic is Fail"
+            return Problem("UnroutedTopic", f"{why}: add it to a route, or take it out of the source's topics")
+        return None
 
 
 def _check_inline_schemas(decoding: Decoding) -> None:

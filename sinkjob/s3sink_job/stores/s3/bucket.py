@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 T = TypeVar("T")
+BAD_REQUEST = 400
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,10 @@ class S3Bucket:
     name: str
     encryption: Mapping[str, Any] = field(default_factory=dict)
     data_options: Mapping[str, Any] = field(default_factory=dict)
-    """Storage class and tags. Only for data objects: the state must stay readable at once."""
+    """Storage class, tags and ACL. Only for data objects: the state must stay readable at once."""
+    customer_key: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The user's own key that data objects are encrypted with. The state is not: with another key the sink goes on."""
+    state_prefix: str = ""
 
     def named(self, name: str) -> S3Bucket:
         return replace(self, name=name)
@@ -42,19 +46,19 @@ class S3Bucket:
             raise
 
     def get(self, key: str) -> tuple[bytes, str] | None:
-        def call() -> tuple[bytes, str]:
-            answer = self.client.get_object(Bucket=self.name, Key=key)
+        def call(encryption: Mapping[str, Any]) -> tuple[bytes, str]:
+            answer = self.client.get_object(Bucket=self.name, Key=key, **encryption)
             return answer["Body"].read(), answer["ETag"]
 
-        return self._send("GetObject", key, _none_if({NO_OBJECT}, call))
+        return self._send("GetObject", key, _none_if({NO_OBJECT}, lambda: self._read(key, call)))
 
     def head(self, key: str) -> StoredObject | None:
-        def call() -> StoredObject:
-            answer = self.client.head_object(Bucket=self.name, Key=key)
+        def call(encryption: Mapping[str, Any]) -> StoredObject:
+            answer = self.client.head_object(Bucket=self.name, Key=key, **encryption)
             metadata = {k.lower(): v for k, v in answer["Metadata"].items()}
             return StoredObject(key, answer["ContentLength"], answer["ETag"], metadata)
 
-        return self._send("HeadObject", key, _none_if(NO_OBJECT_FOR_HEAD, call))
+        return self._send("HeadObject", key, _none_if(NO_OBJECT_FOR_HEAD, lambda: self._read(key, call)))
 
     def put(self, key: str, body: bytes, *, if_match: str, if_absent: bool) -> str:
         options = {"ContentType": "application/json", **self.encryption, **_condition(if_match, if_absent=if_absent)}
@@ -121,7 +125,12 @@ class S3Bucket:
             "UploadPart",
             key,
             lambda: self.client.upload_part(
-                Bucket=self.name, Key=key, UploadId=upload_id, PartNumber=number, Body=bytes(body)
+                Bucket=self.name,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=bytes(body),
+                **self.customer_key,
             ),
         )
         return answer["ETag"]
@@ -158,7 +167,24 @@ class S3Bucket:
 
     def _data_options(self, metadata: dict[str, str], content_type: str, content_encoding: str) -> dict[str, Any]:
         coding = {"ContentEncoding": content_encoding} if content_encoding else {}
-        return {"Metadata": metadata, "ContentType": content_type, **coding, **self.encryption, **self.data_options}
+        how = {**self.encryption, **self.customer_key, **self.data_options}
+        return {"Metadata": metadata, "ContentType": content_type, **coding, **how}
+
+    def _read(self, key: str, call: Callable[[Mapping[str, Any]], T]) -> T:
+        """With the user's key where the object needs it. S3 answers 400 to a key too much as to a missing one.
+
+        Objects from before the key was set do not need it, and staged dead letters beside the state do.
+        """
+        if not self.customer_key:
+            return call({})
+        of_state = key.startswith(f"{self.state_prefix}/")
+        first, second = ({}, self.customer_key) if of_state else (self.customer_key, {})
+        try:
+            return call(first)
+        except ClientError as error:
+            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") != BAD_REQUEST:
+                raise
+            return call(second)
 
     def _send(self, operation: str, key: str, call: Callable[[], T]) -> T:
         try:

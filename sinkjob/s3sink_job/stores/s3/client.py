@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import base64
+import binascii
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -10,73 +12,105 @@ from urllib.parse import urlencode
 import boto3
 from botocore.config import Config
 
-from s3sink_api.spec import Aes256, Destination, Kms
-from s3sink_job.base.aws import AwsKeys, aws_keys, ca_file
+from s3sink_api.spec import Aes256, CustomerKey, Destination, Kms
+from s3sink_job.base.errors import FinalError
 from s3sink_job.base.secrets import Secrets
+from s3sink_job.stores.s3.assumed_role import session_of_role
 from s3sink_job.stores.s3.bucket import S3Bucket
+from s3sink_job.stores.s3.connection import DEFAULT_REGION, Connection, connection_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-CONNECT_TIMEOUT = 10
-READ_TIMEOUT = 60
+KEY_BYTES = 32
+CUSTOMER_KEY = "SSE_CUSTOMER_KEY"
 
 
 def s3_bucket(destination: Destination, secrets: Secrets) -> S3Bucket:
     encryption: dict[str, Any] = {}
+    customer_key: dict[str, Any] = {}
     match destination.encryption:
         case Aes256():
             encryption["ServerSideEncryption"] = "AES256"
         case Kms(key_id=key_id):
             encryption |= {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key_id}
+        case CustomerKey(secret_ref=secret):
+            customer_key = _customer_key(secrets, secret.name)
+    return S3Bucket(
+        client=connect(destination, secrets),
+        name=destination.bucket,
+        encryption=encryption,
+        data_options=_data_options(destination),
+        customer_key=customer_key,
+        state_prefix=destination.state_prefix,
+    )
+
+
+def _data_options(destination: Destination) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if destination.storage_class != "STANDARD":
         data["StorageClass"] = destination.storage_class
     if destination.tags:
         data["Tagging"] = urlencode(destination.tags)
-    return S3Bucket(connect(destination, secrets), destination.bucket, encryption, data)
+    if destination.acl:
+        # S3 writes them like bucket-owner-read.
+        data["ACL"] = re.sub("(?<=[a-z])(?=[A-Z])", "-", destination.acl).lower()
+    return data
+
+
+def _customer_key(secrets: Secrets, name: str) -> dict[str, Any]:
+    """boto3 encodes the key, and adds its MD5."""
+    try:
+        key = base64.b64decode(secrets.key(name, CUSTOMER_KEY).strip(), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise FinalError(
+            f"Secret {name!r}, key {CUSTOMER_KEY!r}: must be {KEY_BYTES} bytes in base64, such as the output of"
+            " `openssl rand -base64 32`",
+            reason="InvalidCustomerKey",
+        )
+    return {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": key}
 
 
 def connect(destination: Destination, secrets: Secrets) -> S3Client:
-    """The client for a destination. It does not retry: `base/retry.py` does, within the limits of the spec."""
-    return _client(
-        *(destination.endpoint or "", destination.region or "", destination.use_path_style),
-        *(destination.max_connections, aws_keys(destination.credentials, secrets)),
-        *(ca_file(destination.ca_from, secrets), os.getpid()),
-    )
+    """The client for a destination."""
+    return _client(connection_of(destination, secrets))
 
 
 @lru_cache(maxsize=4)
-def _client(
-    endpoint: str,
-    region: str,
-    path_style: bool,
-    connections: int,
-    keys: AwsKeys,
-    ca: str | None,
-    pid: int,
-) -> S3Client:
-    """Cached by credentials, and by process: a forked worker must not share the sockets of its parent."""
-    options = keys.client_options
-    if endpoint:
-        options["endpoint_url"] = endpoint
-    if ca is not None:
-        options["verify"] = ca
-    s3: Any = {"addressing_style": "path" if path_style else "virtual"}
-    if not endpoint.startswith("http://"):
+def _client(connection: Connection) -> S3Client:
+    options: dict[str, Any] = {}
+    if connection.role is None:
+        session = boto3.session.Session(region_name=connection.region or None)
+        options |= connection.keys.client_options
+    else:
+        session = boto3.session.Session(
+            region_name=connection.region or None, botocore_session=session_of_role(connection)
+        )
+    if connection.endpoint:
+        options["endpoint_url"] = connection.endpoint
+    if connection.ca is not None:
+        options["verify"] = connection.ca
+    s3: Any = {"addressing_style": "path" if connection.path_style else "virtual"}
+    if not connection.endpoint.startswith("http://"):
         # TLS protects bodies already. A hash of each would take a tenth of a task's time.
         s3["payload_signing_enabled"] = False
     config = Config(
-        connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=READ_TIMEOUT,
-        max_pool_connections=connections,
-        retries={"total_max_attempts": 1, "mode": "standard"},
+        **connection.config,
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         # botocore would build its own one twice for each request.
         user_agent=f"s3sink Boto3/{boto3.__version__}",
         s3=s3,
     )
-    session = boto3.session.Session(region_name=region or None)
-    # SigV4 needs a region. S3-compatible stores accept this one.
-    return session.client("s3", region_name=session.region_name or "us-east-1", config=config, **options)
+    client = session.client("s3", region_name=session.region_name or DEFAULT_REGION, config=config, **options)
+    if connection.requester_pays:
+        client.meta.events.register("before-parameter-build.s3", _requester_pays)
+    return client
+
+
+def _requester_pays(params: dict[str, Any], model: Any, **_: Any) -> None:
+    """For every request that has such a parameter: all but HeadBucket."""
+    if "RequestPayer" in model.input_shape.members:
+        params["RequestPayer"] = "requester"

@@ -10,6 +10,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     ParamValidationError,
     PartialCredentialsError,
+    ProxyConnectionError,
 )
 
 from s3sink_job.base.errors import FinalError, S3SinkError
@@ -35,6 +36,7 @@ FINAL_STATUS = range(400, 500)
 TRANSIENT_STATUS = {408, 409, 425, 429}
 TOO_MANY_REQUESTS = 429
 UNAVAILABLE = 503
+PROXY_LOGIN = 407
 THROTTLED = re.compile(
     "slowdown|throttl|toomanyrequests|requestlimit|ratelimit|rateexceeded|bandwidthlimit|qpslimit|serverbusy"
 )
@@ -59,15 +61,35 @@ def translate(error: Exception, what: str) -> S3SinkError:
         return FinalError(f"{what}: {error}", reason="InvalidRequest")
     if isinstance(error, ClientError):
         return _translate_answer(error, what)
+    if isinstance(error, ProxyConnectionError) and f": {PROXY_LOGIN} " in str(error.kwargs.get("error")):
+        return _proxy_login(what)
     if isinstance(error, BotoCoreError | OSError):
         return StoreUnavailable(f"{what}: {type(error).__name__}: {error}")
     raise error
+
+
+def _role_refused(error: ClientError, what: str, code: str, status: int) -> S3SinkError:
+    """STS did not answer with credentials."""
+    text = f"{what}: AssumeRole: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
+    if status in FINAL_STATUS and status not in TRANSIENT_STATUS and not THROTTLED.search(code.lower()):
+        why = "check spec.destination.assumeRole, and who the role's trust policy lets in, with which external id"
+        return FinalError(f"{text}: {why}", reason="AssumeRoleRefused")
+    return StoreUnavailable(text)
+
+
+def _proxy_login(what: str) -> S3SinkError:
+    why = "the proxy refuses the user and password, or needs one: check spec.destination.proxy.credentialsFrom"
+    return FinalError(f"{what}: {PROXY_LOGIN}: {why}", reason="ProxyLoginRefused")
 
 
 def _translate_answer(error: ClientError, what: str) -> S3SinkError:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     text = f"{what}: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
+    if error.operation_name == "AssumeRole":
+        return _role_refused(error, what, code, status)
+    if status == PROXY_LOGIN:
+        return _proxy_login(what)
     if code in FAILED_CONDITION:
         return PreconditionFailed(text)
     if code == "NoSuchUpload":
@@ -78,6 +100,10 @@ def _translate_answer(error: ClientError, what: str) -> S3SinkError:
         return Conflict(text)
     if code == "NoSuchBucket":
         return FinalError(f"{text}: create the bucket, or correct spec.destination.bucket", reason="BucketMissing")
+    if code == "AccessControlListNotSupported":
+        return FinalError(
+            f"{text}: leave spec.destination.acl out, or allow ACLs for the bucket", reason="AclNotSupported"
+        )
     if code in DENIED:
         return FinalError(f"{text}: check the credentials and their permissions", reason="AccessDenied")
     if code in WRONG_CLOCK:
