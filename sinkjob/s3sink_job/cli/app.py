@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from s3sink_job.cli.check import check
+from s3sink_job.cli.convert import convert
 from s3sink_job.cli.find import find
 from s3sink_job.cli.gc import gc
 from s3sink_job.cli.plan import plan
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, plan, verify, find, replay, restore, gc):
+for command in (run, check, plan, verify, find, replay, restore, gc, convert):
     app.command()(command)
 
 

@@ -1,0 +1,327 @@
+"""Confluent's S3 sink, in Kafka Connect and as S3_SINK of Confluent Cloud: a table of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from s3sink_job.convert import connect
+from s3sink_job.convert.confluent_layout import convert_partitioner
+from s3sink_job.convert.draft import Draft, plain
+from s3sink_job.convert.rules import (
+    Rule,
+    apply,
+    count,
+    differs,
+    flag,
+    looks_secret,
+    lost,
+    milliseconds,
+    one_of,
+    only,
+    positive,
+    same,
+    secret,
+    size,
+    to,
+    unless_off,
+)
+from s3sink_job.convert.smts import convert_transforms
+
+SYSTEM = "Confluent S3 sink"
+DEFAULT_PREFIX = "topics"
+_NO_PARTS = "S3Sink's objects hold records of one kind"
+_FORMATS = {
+    "ParquetFormat": "Parquet",
+    "AvroFormat": "Avro",
+    "JsonFormat": "Json",
+    "ByteArrayFormat": "Bytes",
+    "PARQUET": "Parquet",
+    "AVRO": "Avro",
+    "JSON": "Json",
+    "BYTES": "Bytes",
+}
+_CODECS = {
+    "none": "None",
+    "null": "None",
+    "uncompressed": "None",
+    "snappy": "Snappy",
+    "gzip": "Gzip",
+    "zstd": "Zstd",
+    "lz4": "Lz4",
+    "brotli": "Brotli",
+    "deflate": "Deflate",
+    "bzip2": "Bzip2",
+    "xz": "Xz",
+}
+_IN_NAMES = {"Snappy": ".snappy", "Gzip": ".gz", "Zstd": ".zstd", "Lz4": ".lz4", "Brotli": ".br", "None": ""}
+_TIMES = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
+
+
+def _tags(draft: Draft, key: str, value: Any) -> None:
+    pairs = [pair.split(":", 1) for pair in plain(value).split(",") if pair.strip()]
+    if not all(len(pair) == 2 for pair in pairs):
+        draft.lost(key, "is not a list of key:value; set spec.destination.tags yourself")
+        return
+    draft.carry(key, "destination.tags", {name.strip(): text.strip() for name, text in pairs})
+
+
+def _provider(draft: Draft, key: str, value: Any) -> None:
+    name = plain(value).rsplit(".", 1)[-1].split("$")[-1]
+    if name in {
+        "DefaultAWSCredentialsProviderChain",
+        "DefaultCredentialsProvider",
+        "InstanceProfileCredentialsProvider",
+    }:
+        draft.exact(key, "spec.destination.credentials is left out: the default chain of AWS")
+    elif name in {"EnvironmentVariableCredentialsProvider", "WebIdentityTokenCredentialsProvider"}:
+        draft.exact(key, "is part of the default chain of AWS")
+    elif "AssumeRole" in name:
+        draft.lost(key, "S3Sink cannot assume a role yet; give the role to the pod's service account")
+    else:
+        draft.lost(key, "S3Sink loads no classes; use a Secret (destination.credentials) or the role of the pod")
+
+
+def _encryption(draft: Draft, key: str, value: Any) -> None:
+    match plain(value).strip().lower():
+        case "":
+            draft.exact(key, "no encryption is asked for; the bucket's own setting holds")
+        case "aes256":
+            draft.carry(key, "destination.encryption.type", "AES256")
+        case "aws:kms" if draft.has("s3.sse.kms.key.id"):
+            draft.carry(key, "destination.encryption.type", "KMS")
+        case "aws:kms":
+            draft.lost(key, "without s3.sse.kms.key.id; set the default encryption of the bucket, or name a key")
+        case _:
+            draft.lost(key, "is neither AES256 nor aws:kms; set the default encryption of the bucket")
+
+
+def _kms_key(draft: Draft, key: str, value: Any) -> None:
+    if draft.text("s3.ssea.name").lower() == "aws:kms":
+        draft.carry(key, "destination.encryption.keyId", plain(value))
+    else:
+        draft.exact(key, "has no effect there without s3.ssea.name=aws:kms")
+
+
+_OWN_KEYS = differs("key and headers are fields of the envelope here (format.envelope), not objects of their own")
+_ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
+TABLE: Mapping[str, Rule] = {
+    **connect.TABLE,
+    "s3.bucket.name": to("destination.bucket"),
+    "s3.region": to("destination.region"),
+    "store.url": to("destination.endpoint"),
+    "s3.path.style.access.enabled": to("destination.pathStyle", flag),
+    "s3.credentials.provider.class": _provider,
+    "s3.credentials.provider.sts.role.arn": _ROLE,
+    "s3.credentials.provider.sts.role.session.name": _ROLE,
+    "s3.credentials.provider.sts.role.external.id": _ROLE,
+    "aws.access.key.id": secret("s3", "AWS_ACCESS_KEY_ID", "destination.credentials"),
+    "aws.secret.access.key": secret("s3", "AWS_SECRET_ACCESS_KEY", "destination.credentials"),
+    "s3.part.size": to("destination.partSize", size),
+    "s3.part.retries": to("errors.requestRetries.max", count),
+    "s3.retry.backoff.ms": to("errors.requestRetries.backoff", milliseconds),
+    "retry.backoff.ms": to("errors.retries.backoff", milliseconds, "it doubles up to maxBackoff"),
+    "s3.ssea.name": _encryption,
+    "s3.sse.kms.key.id": _kms_key,
+    "s3.sse.customer.key": lost("S3Sink has no keys of customers yet; use AES256 or KMS"),
+    "s3.acl.canned": unless_off(lost("objects have the ACL of the bucket; use a bucket policy")),
+    "s3.object.tagging": unless_off(lost("objects have no tags with offsets; the name has the first one")),
+    "s3.object.tagging.key.value.pairs": _tags,
+    "s3.object.behavior.on.tagging.error": same("tags are part of the upload, and fail with it"),
+    "s3.proxy.url": unless_off(lost("S3Sink has no proxy setting yet")),
+    "s3.proxy.user": unless_off(lost("S3Sink has no proxy setting yet")),
+    "s3.proxy.password": unless_off(lost("S3Sink has no proxy setting yet")),
+    "s3.wan.mode": unless_off(
+        lost("accelerated endpoints are not supported; set destination.endpoint if you need one")
+    ),
+    "s3.http.send.expect.continue": same("is a detail of the client"),
+    "s3.elastic.buffer.enable": same("S3Sink's memory is bounded by its pod"),
+    "s3.elastic.buffer.init.capacity": same("S3Sink's memory is bounded by its pod"),
+    "s3.send.digest": same("every part has a checksum"),
+    "s3.schema.partition.affix.type": unless_off(lost("folders by the name of the schema are not supported")),
+    "schema.compatibility": one_of(
+        "format.schemaEvolution.mode", {"NONE": "None", "BACKWARD": "Backward", "FORWARD": "Forward", "FULL": "Full"}
+    ),
+    "schema.cache.size": same("S3Sink keeps every schema that it has read"),
+    "schema.cache.config": same("S3Sink keeps every schema that it has read"),
+    "enhanced.avro.schema.support": same("names of records and enums stay as they are in the schema"),
+    "connect.meta.data": same("no properties of Kafka Connect are added to schemas"),
+    "allow.optional.map.keys": same("keys of maps are text"),
+    "schema.generator.class": same("S3Sink makes the schema of an object itself"),
+    "storage.class": only(
+        ("io.confluent.connect.s3.storage.S3Storage",), "S3", "S3Sink writes to S3 and compatible stores only"
+    ),
+    "behavior.on.null.values": one_of("nullValues", {"fail": "Fail", "ignore": "Skip", "write": "Separate"}),
+    "report.null.values.to.dlq": unless_off(
+        differs("a tombstone with nullValues: Fail is a bad record (errors.records)")
+    ),
+    "tombstone.encoded.partition": differs("tombstones that are written are in the folder _tombstones"),
+    "store.kafka.keys": unless_off(_OWN_KEYS),
+    "store.kafka.headers": unless_off(_OWN_KEYS),
+    "keys.format.class": _OWN_KEYS,
+    "headers.format.class": _OWN_KEYS,
+    "json.decimal.format": only(("NUMERIC",), "decimals are JSON numbers", "decimals are JSON numbers, not base64"),
+    "format.bytearray.extension": to("layout.extension"),
+    "format.bytearray.separator": lost("Bytes writes one object for each record; Text writes lines"),
+    "enable.conditional.writes": same("names are never written twice"),
+    "max.files.scan.limit": same("S3Sink does not list objects to find its place"),
+    "max.write.duration.ms": same("a flush is a Spark job, and no poll waits for it"),
+    "partitioner.max.open.files": same("the number of open folders does not grow memory"),
+    "rotate.file.on.partition.change": differs("each folder has its objects, and all are written in one flush"),
+    "shutdown.timeout.ms": same("S3Sink finishes or abandons a flush; neither loses a record"),
+    "flush.size": to("flush.records", positive),
+    "directory.delim": only(("/",), "folders are separated by /", "folders are separated by /"),
+    "file.delim": only(("+",), "names have +", "the name is topic+partition+offset"),
+    "filename.offset.zero.pad.width": to("layout.padding.offset", count),
+    "kafka.auth.mode": differs("see docs/manifest.md for logins: spec.source.propertiesFrom"),
+    "kafka.service.account.id": differs("see docs/manifest.md for logins: spec.source.propertiesFrom"),
+    "authentication.method": differs("keys are a Secret (destination.credentials), a role is the pod's"),
+    "provider.integration.id": _ROLE,
+    "cloud.environment": same("S3Sink runs where you run it"),
+    "cloud.provider": same("S3Sink runs where you run it"),
+}
+PATTERNS: Mapping[str, Rule] = {
+    **connect.PATTERNS,
+    r"hive\..*": lost("S3Sink registers no tables; see docs/layouts.md for tables over its folders"),
+    r"s3\.sse\..*": lost("see spec.destination.encryption"),
+}
+
+
+def convert_confluent(draft: Draft) -> None:
+    convert_transforms(draft)
+    _cloud_logins(draft)
+    connect.convert_connector(draft)
+    _cloud_input(draft)
+    _prefix(draft)
+    _format(draft)
+    convert_partitioner(draft)
+    _rotation(draft)
+    if "behavior.on.null.values" not in draft.settings:
+        draft.put("nullValues", "Fail")
+        draft.note("a tombstone is an error there by default: spec.nullValues: Fail. Skip is often wanted.")
+    if draft.text("schema.compatibility", "NONE").upper() == "NONE" and draft.value_at("format.type") in {
+        *("Parquet", "Avro"),
+    }:
+        draft.put("format.schemaEvolution.onChange", "Roll")
+        draft.put("format.schemaEvolution.mode", "None")
+    apply(draft, TABLE, PATTERNS)
+
+
+def _prefix(draft: Draft) -> None:
+    if "topics.dir" in draft.settings:
+        given = draft.text("topics.dir")
+        clean = "/".join(part for part in given.split("/") if part)
+        if clean:
+            draft.carry(
+                "topics.dir", "destination.prefix", clean, "" if clean == given else "slashes at the ends are left out"
+            )
+        else:
+            draft.exact("topics.dir", "spec.destination.prefix is left out")
+    else:
+        draft.put("destination.prefix", DEFAULT_PREFIX)
+        draft.note(f"topics.dir is {DEFAULT_PREFIX} there by default: spec.destination.prefix: {DEFAULT_PREFIX}.")
+
+
+def _format(draft: Draft) -> None:
+    key = "format.class" if "format.class" in draft.settings else "output.data.format"
+    name = draft.text(key).rsplit(".", 1)[-1]
+    kind = _FORMATS.get(name, _FORMATS.get(name.upper(), ""))
+    if not kind:
+        draft.lost(
+            key, f"S3Sink has no format like this; Json is used. It has {', '.join(sorted(set(_FORMATS.values())))}"
+        )
+        kind = "Json"
+    if key in draft.settings:
+        text = "one object for each record; there a file has several records" if kind == "Bytes" else ""
+        draft.carry(key, "format.type", kind, text)
+    elif "output.data.format" not in draft.settings:
+        draft.put("format.type", kind)
+    codec = _codec(draft, kind)
+    if codec:
+        draft.put("format.compression.codec", codec)
+    match kind:
+        case "Parquet":
+            draft.put("layout.extension", f"{_IN_NAMES[codec or 'Snappy']}.parquet")
+        case "Json":
+            draft.put("layout.extension", ".json.gz" if codec == "Gzip" else ".json")
+
+
+def _codec(draft: Draft, kind: str) -> str:
+    """The codec of the format, and the account of the keys of others."""
+    keys = {
+        "Parquet": "parquet.codec",
+        "Avro": "avro.codec",
+        "Json": "s3.compression.type",
+        "Bytes": "s3.compression.type",
+    }
+    found = {"Parquet": "Snappy"}.get(kind, "None")
+    for owner in ("parquet.codec", "avro.codec", "s3.compression.type"):
+        if owner not in draft.settings:
+            continue
+        if owner != keys[kind]:
+            draft.exact(owner, f"has no effect there with {kind}")
+            continue
+        given = draft.text(owner).lower()
+        if given in _CODECS:
+            found = _CODECS[given]
+            draft.exact(owner, f"spec.format.compression.codec: {found}")
+            draft.origins["format.compression"] = owner
+        else:
+            draft.lost(owner, f"is none of {', '.join(_CODECS)}; {found} is used")
+    level = "s3.compression.level"
+    if level in draft.settings:
+        if draft.text(level) == "-1":
+            draft.exact(level, "the default level of the codec")
+        elif found == "Gzip":
+            to("format.compression.level", count)(draft, level, draft.settings[level])
+        else:
+            draft.exact(level, "has no effect there without gzip")
+    return found
+
+
+def _rotation(draft: Draft) -> None:
+    window, schedule = "rotate.interval.ms", "rotate.schedule.interval.ms"
+    if draft.has(window):
+        text = "windows begin at multiples of it; there a window begins with its first record"
+        unless_off(to("flush.recordWindow", milliseconds, text), ("", "-1"))(draft, window, draft.settings[window])
+    if draft.has(schedule):
+        zone = draft.text("timezone", "UTC") or "UTC"
+        text = "" if zone.upper() in {"UTC", "GMT", "ETC/UTC"} else f"multiples in UTC; there in {zone}"
+        unless_off(to("flush.aligned", milliseconds, text), ("", "-1"))(draft, schedule, draft.settings[schedule])
+    if not draft.value_at("flush.aligned"):
+        draft.note(
+            "spec.flush.interval is 1h by default: S3Sink also flushes what waits for an hour."
+            " The connector waits for flush.size or its rotation; set a longer interval for the same."
+        )
+
+
+def _cloud_logins(draft: Draft) -> None:
+    """Confluent Cloud's own names: an API key is a login by SASL/PLAIN."""
+    for key in ("kafka.api.key", "kafka.api.secret"):
+        if draft.has(key):
+            draft.put("source.propertiesFrom", [{"secretRef": {"name": draft.secret_name("kafka")}}])
+            draft.put("source.properties", {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
+            draft.secret(key, "kafka", "sasl.jaas.config", "source.propertiesFrom")
+
+
+def _cloud_input(draft: Draft) -> None:
+    formats = {
+        "JSON": "Json",
+        "JSON_SR": "JsonSchema",
+        "AVRO": "Avro",
+        "PROTOBUF": "Protobuf",
+        "STRING": "String",
+        "BYTES": "Bytes",
+    }
+    for key, part in (("input.data.format", "value"), ("input.key.format", "key")):
+        if not draft.has(key):
+            continue
+        kind = formats.get(draft.text(key).upper(), "")
+        if kind in {"JsonSchema", "Avro", "Protobuf"}:
+            draft.lost(
+                key, f"{kind} needs spec.source.{part}.schemaRegistry, which is not in the configuration; set both"
+            )
+        elif kind:
+            draft.carry(key, f"source.{part}.format", kind)
+    for key in [key for key in draft.settings if key.startswith("schema.registry.") and looks_secret(key)]:
+        draft.lost(key, "set spec.source.value.schemaRegistry.credentialsFrom to a Secret with username and password")
