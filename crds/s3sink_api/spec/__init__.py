@@ -28,6 +28,7 @@ from s3sink_api.spec.format import (
 from s3sink_api.spec.json_schema_columns import ANYTHING, MORE, columns_of
 from s3sink_api.spec.kafka_properties import OAUTH_URLS, TOKEN_URL, refused_property
 from s3sink_api.spec.layout import Layout, Padding
+from s3sink_api.spec.manifest_check import check_file
 from s3sink_api.spec.manifest_file import LoadedManifest, load_file
 from s3sink_api.spec.not_built import NOT_BUILT, NotBuilt
 from s3sink_api.spec.parse import parse, to_document
@@ -180,6 +181,7 @@ __all__ = [
     "Transform",
     "Value",
     "WriteMode",
+    "check_file",
     "columns_of",
     "format_duration",
     "format_quantity",
