@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from s3sink_job.convert.draft import PLACEHOLDER_TOPIC, Draft
-from s3sink_job.convert.rules import Rule, apply, differs, lost, same, secret, to, unless_off
+from s3sink_job.convert.rules import Rule, apply, count, differs, lost, same, secret, to, unless_off
 
 SYSTEM = "Airbyte S3 destination"
 WRAPPERS = ("connectionConfiguration", "connection_configuration", "configuration")
@@ -24,11 +24,11 @@ PATTERNS: Mapping[str, Rule] = {
         lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
     ),
     rf"{_AT}file_name_pattern": unless_off(differs("the name is the date, the time in milliseconds and a number")),
-    rf"{_AT}format\.(page_size_kb|block_size_mb|max_padding_size_mb|dictionary_page_size_kb)": same(
+    rf"{_AT}format\.(?:\w+\.)?(page_size_kb|block_size_mb|max_padding_size_mb|dictionary_page_size_kb)": same(
         "is a detail of the writer; see spec.format.parquet"
     ),
-    rf"{_AT}format\.dictionary_encoding": same("is on; see spec.format.parquet.dictionary"),
-    rf"{_AT}format\.part_size_mb": same("parts are as large as S3 needs them"),
+    rf"{_AT}format\.(?:\w+\.)?dictionary_encoding": same("is on; see spec.format.parquet.dictionary"),
+    rf"{_AT}format\.(?:\w+\.)?part_size_mb": same("parts are as large as S3 needs them"),
     r"name|(destination|workspace|definition)_id|destinationId|workspaceId": same("is a name in Airbyte"),
     r"destinationDefinitionId|destinationName": same("is a name in Airbyte"),
     r"destination_type|destinationType|icon": same("is a name in Airbyte"),
@@ -130,7 +130,7 @@ def _segment(segment: str, prefix: list[str], items: list[dict[str, Any]], probl
 
 
 def _format(draft: Draft, at: str) -> None:
-    key = f"{at}format_type"
+    key = _within(draft, at, "format_type")
     given = draft.text(key, "CSV").upper()
     kinds = {"CSV": "Csv", "JSONL": "Json", "AVRO": "Avro", "PARQUET": "Parquet"}
     kind = kinds.get(given, "Csv")
@@ -141,7 +141,7 @@ def _format(draft: Draft, at: str) -> None:
             draft.carry(key, "format.type", kind)
         else:
             draft.lost(key, f"is none of {', '.join(kinds)}; Csv is used")
-    flattening = f"{at}flattening"
+    flattening = _within(draft, at, "flattening")
     flat = "root" in draft.text(flattening).lower() or kind in {"Avro", "Parquet"}
     if flat:
         draft.put("format.columns.flatten", True)
@@ -149,6 +149,13 @@ def _format(draft: Draft, at: str) -> None:
         draft.exact(flattening, f"spec.format.columns.flatten: {str(flat).lower()}")
     _compression(draft, at, kind)
     draft.note("metadata columns are _airbyte_ab_id and _airbyte_emitted_at; newer releases of Airbyte have others.")
+
+
+def _within(draft: Draft, at: str, *names: str) -> str:
+    """The key with one of the names. Terraform has a section with the format's name around them."""
+    ends = tuple(f".{name}" for name in names)
+    found = [key for key in draft.settings if key.startswith(at) and key.endswith(ends)]
+    return found[0] if found else f"{at}{names[0]}"
 
 
 def _compression(draft: Draft, at: str, kind: str) -> None:
@@ -166,9 +173,8 @@ def _compression(draft: Draft, at: str, kind: str) -> None:
         "bzip2": "Bzip2",
         "xz": "Xz",
     }
-    names = ("compression.compression_type", "compression_codec.codec", "compression_codec")
-    key = next((f"{at}{name}" for name in names if f"{at}{name}" in draft.settings), None)
-    if key is None:
+    key = _within(draft, at, "compression_type", "codec", "compression_codec")
+    if key not in draft.settings:
         draft.note("newer releases of Airbyte compress CSV and JSONL by default: if your objects end in .gz, set Gzip.")
         return
     given = draft.text(key).lower()
@@ -176,6 +182,6 @@ def _compression(draft: Draft, at: str, kind: str) -> None:
         draft.carry(key, "format.compression.codec", codecs[given])
     else:
         draft.lost(key, "is a codec that S3Sink does not write; see docs/formats.md")
-    for name in (f"{at}compression_codec.compression_level", f"{at}compression.compression_level"):
-        if name in draft.settings:
-            to("format.compression.level", int)(draft, name, draft.settings[name])
+    level = _within(draft, at, "compression_level")
+    if level in draft.settings:
+        to("format.compression.level", count)(draft, level, draft.settings[level])

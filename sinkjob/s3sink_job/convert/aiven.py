@@ -12,6 +12,7 @@ from s3sink_job.convert.path_template import Part, Text, Variable, folders_of
 from s3sink_job.convert.rules import (
     Rule,
     apply,
+    constant_backoff,
     count,
     flag,
     lost,
@@ -27,7 +28,7 @@ from s3sink_job.convert.rules import (
 from s3sink_job.convert.smts import convert_transforms
 
 SYSTEM = "Aiven S3 sink"
-_VARIABLE = re.compile(r"\{\{\s*([a-z_]+)(?::([a-z]+)=([A-Za-z]+))?\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*([a-z_]+)\s*(?::([a-z]+)=([A-Za-z]+))?\s*\}\}")
 _DEFAULT_TEMPLATE = "{{topic}}-{{partition}}-{{start_offset}}"
 _UNITS = {"yyyy": "yyyy", "YYYY": "yyyy", "MM": "MM", "dd": "dd", "HH": "HH"}
 _ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
@@ -78,7 +79,7 @@ TABLE: Mapping[str, Rule] = {
         "requests of S3Sink have no longest delay of their own; errors.retries follows"
     ),
     "aws.s3.backoff.max.retries": to("errors.requestRetries.max", count),
-    "kafka.retry.backoff.ms": to("errors.retries.backoff", milliseconds, "it doubles up to maxBackoff"),
+    "kafka.retry.backoff.ms": constant_backoff,
     "aws.s3.sse.algorithm": _encryption,
     "file.max.records": to("flush.records", lambda text: positive(text) if text != "0" else 2**53),
     "aws.s3.fetch.page.size": same("is a setting of the source"),
@@ -160,6 +161,8 @@ def _variable(draft: Draft, match: re.Match[str]) -> Variable:
     item: dict[str, Any] = {}
     if name in {"topic", "partition"}:
         item = {"type": name.title()}
+    elif name in {"utc_date", "local_date"}:
+        item = {"type": "Time", "source": "Wallclock", "format": "yyyy-MM-dd"}
     elif name == "timestamp" and value in _UNITS:
         source = "Record" if match_source.lower() == "event" else "Wallclock"
         item = {"type": "Time", "source": source, "format": _UNITS[value]}

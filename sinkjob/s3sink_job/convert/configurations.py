@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from s3sink_job.convert.bad_input import BadInput, Place
@@ -23,11 +23,16 @@ _CLASSES: Mapping[str, System] = {
 }
 _OF_ONE_SYSTEM: Mapping[System, tuple[str, ...]] = {
     "lenses": ("connect.s3.",),
-    "confluent": ("s3.bucket.name", "s3.region", "s3.part.size", "partitioner.class", "format.class"),
-    "aiven": ("aws.s3.bucket.name", "aws_s3_bucket", "file.name.template", "format.output."),
-    "redpanda": ("input.kafka.", "input.kafka_franz.", "input.redpanda.", "output.aws_s3."),
+    "confluent": ("s3.bucket.name",),
+    "aiven": ("aws.s3.bucket.name", "aws_s3_bucket"),
+    "redpanda": ("output.aws_s3.",),
     "quix": ("FileSink.", "destination.S3Destination."),
-    "airbyte": ("s3_bucket_name", "configuration.s3_bucket_name", "connectionConfiguration.s3_bucket_name"),
+    "airbyte": (
+        "s3_bucket_name",
+        "configuration.s3_bucket_name",
+        "connectionConfiguration.s3_bucket_name",
+        "connection_configuration.s3_bucket_name",
+    ),
 }
 """Keys, or beginnings of keys, that no other system has."""
 _LENSES_SOURCE = "connect.s3.source."
@@ -40,6 +45,8 @@ class Configuration:
     settings: Mapping[str, Any]
     written_as: Mapping[str, str] = field(default_factory=dict)
     """Keys that the input has under another name."""
+    state: str = ""
+    """What the sink is to do at first: Paused, Stopped, or nothing said."""
     around: Mapping[str, str] = field(default_factory=dict)
     """What is around the configuration, such as the tasks in an answer of a worker, and what became of it."""
 
@@ -99,8 +106,19 @@ def _plain_document(document: Mapping[str, Any], place: Place) -> Found:
         return _worker(document, place)
     if isinstance(document.get("config"), Mapping) and "input" not in document:
         return Found((_answer(document, place),))
-    settings = flattened(document)
-    return Found((_configuration(settings, place),))
+    return Found((_configuration(*_present_names(flattened(document)), place),))
+
+
+def _present_names(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Redpanda Connect had other names for its parts. Returns the keys by their names of today, and the old names."""
+    found, written_as = {}, {}
+    for key, value in settings.items():
+        name = key.replace("output.s3.", "output.aws_s3.", 1) if key.startswith("output.s3.") else key
+        name = name.replace("input.kafka_balanced.", "input.kafka.", 1)
+        found[name] = value
+        if name != key:
+            written_as[name] = key
+    return found, written_as
 
 
 def _worker(document: Mapping[str, Any], place: Place) -> Found:
@@ -127,15 +145,14 @@ def _answer(document: Mapping[str, Any], place: Place) -> Configuration:
     if plain(document.get("type")).lower() == "source":
         raise BadInput(place, _SOURCE)
     name = plain(document.get("name"))
-    written_as = {}
+    written_as: dict[str, str] = {}
     if "name" in document:
         if "name" in settings:
             around["name (beside config)"] = "is the same as name in config"
         else:
             settings = {"name": name, **settings}
             written_as = {"name": "name (beside config)"}
-    found = _configuration(settings, place)
-    return Configuration(found.system, found.name, found.settings, written_as, around)
+    return replace(_configuration(settings, written_as, place), around=around)
 
 
 def _strimzi(document: Mapping[str, Any], place: Place) -> Configuration:
@@ -155,23 +172,29 @@ def _strimzi(document: Mapping[str, Any], place: Place) -> Configuration:
             settings[key] = value
             written_as[key] = path
     rest = flattened({"metadata": document.get("metadata"), "spec": {**spec, "config": None}})
-    texts = {"state": "set spec.state, such as Paused", "pause": "set spec.state: Paused"}
     around = {
-        path: texts.get(path.rsplit(".", 1)[-1], "is Strimzi's; S3Sink restarts by itself")
+        path: _STRIMZI.get(path, "is a setting of Strimzi")
         for path in rest
         if path not in {*written_as.values(), "spec.config"}
     }
-    found = _configuration(settings, place)
-    return Configuration(found.system, found.name, found.settings, written_as, around)
+    wanted = "paused" if plain(spec.get("pause")) == "true" else plain(spec.get("state")).lower()
+    state = {"paused": "Paused", "stopped": "Stopped"}.get(wanted, "")
+    return replace(_configuration(settings, written_as, place), around=around, state=state)
 
 
+_STRIMZI = {
+    "metadata.namespace": "apply the manifest in the namespace of your choice",
+    "spec.state": "spec.state",
+    "spec.pause": "spec.state",
+    "spec.autoRestart.enabled": "S3Sink restarts by itself",
+}
 _SOURCE = "is a source connector, which writes to Kafka; S3Sink reads from Kafka"
 
 
-def _configuration(settings: Mapping[str, Any], place: Place) -> Configuration:
+def _configuration(settings: Mapping[str, Any], written_as: Mapping[str, str], place: Place) -> Configuration:
     system = _system(settings, place)
     name = plain(settings.get("name")) or system
-    return Configuration(system, name, settings)
+    return Configuration(system, name, settings, written_as)
 
 
 def _system(settings: Mapping[str, Any], place: Place) -> System:

@@ -11,6 +11,7 @@ from s3sink_job.convert.draft import Draft, plain
 from s3sink_job.convert.rules import (
     Rule,
     apply,
+    constant_backoff,
     count,
     differs,
     flag,
@@ -103,6 +104,19 @@ def _kms_key(draft: Draft, key: str, value: Any) -> None:
         draft.exact(key, "has no effect there without s3.ssea.name=aws:kms")
 
 
+def _cloud_codec(draft: Draft, key: str, value: Any) -> None:
+    """`JSON - gzip`, `PARQUET - zstd`: Confluent Cloud's names."""
+    name = plain(value).lower().rsplit("-", 1)[-1].strip()
+    if name not in _CODECS:
+        draft.lost(key, f"is none of {', '.join(_CODECS)}; set spec.format.compression yourself")
+        return
+    draft.carry(key, "format.compression.codec", _CODECS[name])
+    if draft.value_at("format.type") == "Json" and _CODECS[name] == "Gzip":
+        draft.put("layout.extension", ".json.gz")
+    if draft.value_at("format.type") == "Parquet":
+        draft.put("layout.extension", f"{_IN_NAMES.get(_CODECS[name], '')}.parquet")
+
+
 _OWN_KEYS = differs("key and headers are fields of the envelope here (format.envelope), not objects of their own")
 _ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
 TABLE: Mapping[str, Rule] = {
@@ -120,7 +134,7 @@ TABLE: Mapping[str, Rule] = {
     "s3.part.size": to("destination.partSize", size),
     "s3.part.retries": to("errors.requestRetries.max", count),
     "s3.retry.backoff.ms": to("errors.requestRetries.backoff", milliseconds),
-    "retry.backoff.ms": to("errors.retries.backoff", milliseconds, "it doubles up to maxBackoff"),
+    "retry.backoff.ms": constant_backoff,
     "s3.ssea.name": _encryption,
     "s3.sse.kms.key.id": _kms_key,
     "s3.sse.customer.key": lost("S3Sink has no keys of customers yet; use AES256 or KMS"),
@@ -170,6 +184,7 @@ TABLE: Mapping[str, Rule] = {
     "rotate.file.on.partition.change": differs("each folder has its objects, and all are written in one flush"),
     "shutdown.timeout.ms": same("S3Sink finishes or abandons a flush; neither loses a record"),
     "flush.size": to("flush.records", positive),
+    "compression.codec": _cloud_codec,
     "directory.delim": only(("/",), "folders are separated by /", "folders are separated by /"),
     "file.delim": only(("+",), "names have +", "the name is topic+partition+offset"),
     "filename.offset.zero.pad.width": to("layout.padding.offset", count),
@@ -182,6 +197,14 @@ TABLE: Mapping[str, Rule] = {
 }
 PATTERNS: Mapping[str, Rule] = {
     **connect.PATTERNS,
+    r"s3\.credentials\.provider\..*": lost("S3Sink loads no classes; use a Secret or the role of the pod"),
+    r"csfle\..*": unless_off(lost("S3Sink does not decrypt fields")),
+    r"(key\.|value\.|reference\.)?subject\.name\.strategy|schema\.context\.name": same(
+        "records name their schema by its id"
+    ),
+    r"max\.poll\.(interval\.ms|records)|auto\.restart\.on\.user\.error": differs(
+        "S3Sink reads exact offset ranges, and restarts by itself; left out"
+    ),
     r"hive\..*": lost("S3Sink registers no tables; see docs/layouts.md for tables over its folders"),
     r"s3\.sse\..*": lost("see spec.destination.encryption"),
 }
@@ -224,8 +247,10 @@ def _prefix(draft: Draft) -> None:
 
 def _format(draft: Draft) -> None:
     key = "format.class" if "format.class" in draft.settings else "output.data.format"
-    name = draft.text(key).rsplit(".", 1)[-1]
-    kind = _FORMATS.get(name, _FORMATS.get(name.upper(), ""))
+    given = draft.text(key)
+    name = given.rsplit(".", 1)[-1]
+    own = "." in given and not given.startswith("io.confluent.")
+    kind = "" if own else _FORMATS.get(name, _FORMATS.get(name.upper(), ""))
     if not kind:
         draft.lost(
             key, f"S3Sink has no format like this; Json is used. It has {', '.join(sorted(set(_FORMATS.values())))}"

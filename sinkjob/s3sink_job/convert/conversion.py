@@ -60,6 +60,8 @@ def _converted(configuration: Configuration, servers: str) -> ConvertedSink:
     title, run = _converter(configuration.system)
     draft = Draft(title, configuration.settings, configuration.name)
     run(draft)
+    if configuration.state:
+        draft.put("state", configuration.state)
     for key, text in configuration.around.items():
         draft.exact(key, text)
     if servers and not draft.value_at("source.bootstrapServers"):

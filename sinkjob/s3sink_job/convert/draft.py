@@ -105,6 +105,9 @@ class Draft:
     def withdraw(self, key: str, text: str) -> None:
         """What was carried over turned out to be refused by the manifest's parser."""
         self._entries[key] = Entry(key, "Lost", text)
+        for whole, entry in self._entries.items():
+            if key.startswith(f"{whole}["):
+                self._entries[whole] = replace(entry, outcome="Lost")
 
     def _enter(self, key: str, outcome: Outcome, text: str) -> None:
         self._entries.setdefault(key, Entry(key, outcome, text))
@@ -140,13 +143,16 @@ class Draft:
 
 
 _ORDER = (
-    *("run", "schedule", "mode", "source", "destination", "layout", "format", "flush"),
+    *("state", "run", "schedule", "mode", "source", "destination", "layout", "format", "flush"),
     *("delivery", "nullValues", "transform", "routes", "errors", "spark"),
 )
 
 
 def _in_order(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: spec[name] for name in (*_ORDER, *spec) if name in spec}
+    ordered = {name: spec[name] for name in (*_ORDER, *spec) if name in spec}
+    first = ("bootstrapServers", "topics", "topicPattern")
+    source = spec.get("source", {})
+    return {**ordered, "source": {name: source[name] for name in (*first, *source) if name in source}}
 
 
 def plain(value: Any) -> str:

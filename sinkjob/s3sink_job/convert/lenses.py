@@ -11,6 +11,7 @@ from s3sink_job.convert.lenses_statements import convert_statements, headers_of,
 from s3sink_job.convert.rules import (
     Rule,
     apply,
+    constant_backoff,
     count,
     differs,
     flag,
@@ -83,13 +84,20 @@ def _delivery(draft: Draft, key: str, value: Any) -> None:
     one_of("delivery", known)(draft, key, value)
 
 
+_ACCOUNT: Mapping[str, Rule] = {
+    "aws.auth.mode": _auth_mode,
+    "aws.access.key": secret("s3", "AWS_ACCESS_KEY_ID", "destination.credentials"),
+    "aws.secret.key": secret("s3", "AWS_SECRET_ACCESS_KEY", "destination.credentials"),
+    "aws.session.token": secret("s3", "AWS_SESSION_TOKEN", "destination.credentials"),
+    "aws.region": to("destination.region"),
+    "aws.custom.endpoint": to("destination.endpoint"),
+    "aws.vhost.bucket": _path_style,
+}
+"""Old releases have these names, new ones the same behind `connect.s3.`."""
 TABLE: Mapping[str, Rule] = {
     **connect.TABLE,
-    "connect.s3.aws.auth.mode": _auth_mode,
-    "connect.s3.aws.access.key": secret("s3", "AWS_ACCESS_KEY_ID", "destination.credentials"),
-    "connect.s3.aws.secret.key": secret("s3", "AWS_SECRET_ACCESS_KEY", "destination.credentials"),
-    "connect.s3.aws.session.token": secret("s3", "AWS_SESSION_TOKEN", "destination.credentials"),
-    "connect.s3.aws.region": to("destination.region"),
+    **_ACCOUNT,
+    **{f"connect.s3.{name}": rule for name, rule in _ACCOUNT.items()},
     "connect.s3.aws.client": same("S3Sink has one client"),
     "connect.s3.custom.endpoint": to("destination.endpoint"),
     "connect.s3.vhost.bucket": _path_style,
@@ -97,16 +105,12 @@ TABLE: Mapping[str, Rule] = {
     "connect.s3.pool.max.connections": to("destination.maxConnections", positive),
     "connect.s3.error.policy": _policy,
     "connect.s3.max.retries": _only_with_retry("errors.retries.max", to("errors.retries.max", count)),
-    "connect.s3.retry.interval": _only_with_retry(
-        "errors.retries.backoff", to("errors.retries.backoff", milliseconds, "it doubles up to maxBackoff")
-    ),
+    "connect.s3.retry.interval": _only_with_retry("errors.retries.backoff", constant_backoff),
     "connect.s3.http.max.retries": to("errors.requestRetries.max", count),
     "connect.s3.http.retry.interval": to("errors.requestRetries.backoff", milliseconds),
     "connect.s3.http.socket.timeout": lost("the timeouts of S3Sink's client cannot be set yet"),
     "connect.s3.http.connection.timeout": lost("the timeouts of S3Sink's client cannot be set yet"),
     "connect.s3.local.tmp.directory": differs("the spill folder is a volume of the pod: spec.spark.driver.spill"),
-    "connect.s3.compression.codec": one_of("format.compression.codec", _CODECS),
-    "connect.s3.compression.level": to("format.compression.level", count),
     "connect.s3.seek.max.files": same("S3Sink keeps its offsets in one state object"),
     "connect.s3.indexes.name": differs(
         "the index objects are not used; spec.destination.statePrefix holds the state. s3sink takeover reads them once"
@@ -128,9 +132,6 @@ PATTERNS: Mapping[str, Rule] = {
     **connect.PATTERNS,
     r"connect\.s3\.source\..*": lost("is a setting of the source connector"),
     r"connect\.s3\.indexes\..*": same("S3Sink has no index objects to clean up"),
-    r"aws\.(access\.key|secret\.key|region|auth\.mode|custom\.endpoint|vhost\.bucket)": lost(
-        "is the name of an old release; write connect.s3. in front of it and convert again"
-    ),
 }
 
 

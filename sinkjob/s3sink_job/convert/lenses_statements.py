@@ -28,6 +28,10 @@ _OLD_CLAUSES = {
     "WITH_FLUSH_SIZE": "flush.size",
     "WITH_FLUSH_INTERVAL": "flush.interval",
 }
+_KNOWN_LOST = {
+    "object.key.template": "S3Sink has styles of names, no templates: see spec.layout.objectName",
+    "padding.length": "write padding.length.offset and padding.length.partition, and convert again",
+}
 _LAST_OFFSET = "a name has the first offset of its object; Lenses' has the last"
 
 
@@ -43,9 +47,11 @@ class _Sections:
     format: dict[str, Any] = field(default_factory=dict)
     flush: dict[str, Any] = field(default_factory=dict)
     entries: list[tuple[str, Outcome, str]] = field(default_factory=list)
+    clauses: dict[str, str] = field(default_factory=dict)
+    """Clauses of old releases that say what is a property today."""
 
     def enter(self, part: str, outcome: Outcome, text: str) -> None:
-        self.entries.append((f"{self.label} {part}", outcome, text))
+        self.entries.append((f"{self.label} {self.clauses.get(part, part)}", outcome, text))
 
 
 def statements_of(draft: Draft) -> tuple[Statement, ...]:
@@ -88,7 +94,9 @@ def _into_spec(draft: Draft, whole: list[_Sections]) -> None:
     for name in ("destination", "layout", "format", "flush"):
         for key, value in getattr(first, name).items():
             draft.put(f"{name}.{key}", value)
-    draft.origins["destination.bucket"] = f"{first.label} INSERT INTO"
+    draft.origins["destination"] = f"{first.label} INSERT INTO"
+    draft.origins["layout.partitionBy"] = f"{first.label} PARTITIONBY"
+    draft.origins["layout.suffix"] = f"{first.label} PROPERTIES key.suffix"
     routes = []
     for place, sections in enumerate(others):
         draft.origins[f"routes[{place}]"] = sections.label
@@ -103,11 +111,12 @@ _OVERRIDABLE = ("destination", "layout", "format", "flush")
 _RESET: Mapping[str, Any] = {
     "extension": "",
     "prefix": "",
+    "objectName": "Offset",
     "hiveStyle": False,
     "suffix": "",
     "padding": {"offset": 12, "partition": 0},
     "envelope": {"enabled": False},
-    "csv": {"header": True},
+    "compression": {"codec": "None"},
     "partitionBy": [{"type": "Topic"}, {"type": "Partition"}],
 }
 """What a route sets if the first statement sets a thing and its own does not."""
@@ -115,8 +124,7 @@ _RESET: Mapping[str, Any] = {
 
 def _unlike(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in own.items() if base.get(name) != value}
-    # Options of CSV are not inherited by another format.
-    missing = [name for name in base if name not in own and name in _RESET and name != "csv"]
+    missing = [name for name in base if name not in own and name in _RESET]
     return {**found, **{name: _RESET[name] for name in missing}}
 
 
@@ -135,7 +143,10 @@ def _convert(sections: _Sections, draft: Draft) -> None:
     _names(sections, properties)
     _flush(sections, properties)
     for name in properties:
-        text = "is no property of the S3 sink that s3sink convert knows; leave it out or see docs/manifest.md"
+        text = (
+            _KNOWN_LOST.get(name)
+            or "is no property of the S3 sink that s3sink convert knows; leave it out or see docs/manifest.md"
+        )
         sections.enter(f"PROPERTIES {name}", "Lost", text)
 
 
@@ -164,10 +175,10 @@ def _topic(sections: _Sections, draft: Draft) -> None:
 def _old_clause(sections: _Sections, properties: dict[str, str], clause: str, value: str) -> None:
     if clause in _OLD_CLAUSES and _OLD_CLAUSES[clause] not in properties:
         properties[_OLD_CLAUSES[clause]] = value
-        sections.enter(clause, "Exact", f"the old name of {_OLD_CLAUSES[clause]}")
-    elif clause in {"WITHPARTITIONER", "WITH_PARTITIONER"}:
+        sections.clauses[f"PROPERTIES {_OLD_CLAUSES[clause]}"] = clause
+    elif clause in {"WITHPARTITIONER", "WITH_PARTITIONER"} and "partition.include.keys" not in properties:
         properties.setdefault("partition.include.keys", str(value.lower() == "keysandvalues").lower())
-        sections.enter(clause, "Exact", "the old name of partition.include.keys")
+        sections.clauses["PROPERTIES partition.include.keys"] = clause
     else:
         sections.enter(clause, "Lost", "has no effect in the S3 sink; leave it out")
 

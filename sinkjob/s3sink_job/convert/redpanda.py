@@ -90,6 +90,8 @@ TABLE: dict[str, Rule] = {
     f"{_S3}.local_endpoint": same("has no meaning here"),
     "http.enabled": same("status and metrics are on /status and /metrics"),
     "output.label": same("is a name only"),
+    "output.type": same("is the name of the part beside it"),
+    "input.type": same("is the name of the part beside it"),
     "input.label": same("is a name only"),
     "shutdown_timeout": same("S3Sink finishes or abandons a flush; neither loses a record"),
     "shutdown_delay": same("S3Sink finishes or abandons a flush; neither loses a record"),
@@ -110,7 +112,7 @@ PATTERNS: Mapping[str, Rule] = {
 
 
 def convert_redpanda(draft: Draft) -> None:
-    name = next(name for name in INPUTS if any(key.startswith(f"input.{name}.") for key in draft.settings))
+    name = next((name for name in INPUTS if any(key.startswith(f"input.{name}.") for key in draft.settings)), "kafka")
     _input(draft, f"input.{name}")
     _archive(draft)
     _path(draft)

@@ -45,8 +45,9 @@ def flag(text: str) -> bool:
     return text.strip().lower() == "true"
 
 
-def size(text: str) -> str:
-    return format_quantity(positive(text))
+def size(text: str) -> str | int:
+    written = format_quantity(positive(text))
+    return int(written) if written.isdecimal() else written
 
 
 def milliseconds(text: str) -> str:
@@ -72,6 +73,17 @@ def to(path: str, read: Reader = str, difference: str = "") -> Rule:
             draft.lost(key, f"the value {error}; set spec.{path} yourself")
 
     return rule
+
+
+def constant_backoff(draft: Draft, key: str, value: Any) -> None:
+    """Milliseconds between retries that do not grow."""
+    try:
+        wait = milliseconds(plain(value))
+    except ValueError as error:
+        draft.lost(key, f"the value {error}; set spec.errors.retries yourself")
+        return
+    draft.put("errors.retries.maxBackoff", wait)
+    draft.carry(key, "errors.retries.backoff", wait)
 
 
 def one_of(path: str, known: Mapping[str, Any], difference: str = "") -> Rule:
