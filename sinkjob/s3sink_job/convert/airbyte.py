@@ -31,7 +31,7 @@ PATTERNS: Mapping[str, Rule] = {
     rf"{_AT}format\.(?:\w+\.)?part_size_mb": same("parts are as large as S3 needs them"),
     r"name|(destination|workspace|definition)_id|destinationId|workspaceId": same("is a name in Airbyte"),
     r"destinationDefinitionId|destinationName": same("is a name in Airbyte"),
-    r"destination_type|destinationType|icon": same("is a name in Airbyte"),
+    rf"{_AT}destination_type|destinationType|icon": same("is a name in Airbyte"),
     r"schedule\..*|schedule_type": differs("set spec.schedule, such as 0 * * * *"),
     r"streams\[\d+\]\.(cursor_field|primary_key|destination_sync_mode|cursorField|primaryKey)": lost(
         "S3Sink appends every record of the topic; there is no cursor and no key"

@@ -138,7 +138,10 @@ def _template(draft: Draft) -> None:
     if found.hive:
         draft.put("layout.hiveStyle", True)
     both = {"Topic", "Partition"} <= {item["type"] for item in found.items}
-    style = "the offset" if both else "topic+partition+offset"
+    padded = re.search(r"start_offset\s*:\s*padding\s*=\s*true", template)
+    draft.put("layout.padding.offset", 19 if padded else 0)
+    digits = ", with 19 digits and not 20" if padded else ""
+    style = f"{'the offset' if both else 'topic+partition+offset'}{digits}"
     text = "; ".join([f"the name {found.name} becomes {style}", *found.problems])
     if key in draft.settings:
         draft.different(key, text)
@@ -182,12 +185,10 @@ def _format(draft: Draft) -> None:
     if plain_text:
         name = "Text"
     draft.put("format.type", name)
-    texts = {
-        "json": "JSON lines; there a file is one array",
-        "csv": "the value as a line"
-        if plain_text
-        else "columns of the value and Kafka's own; there key and value are base64",
-    }
+    encoded = draft.text("format.output.fields.value.encoding", "base64").lower() != "none"
+    as_lines = "the value as a line of text; there it is base64" if encoded else "the value as a line"
+    as_columns = "columns of the value and Kafka's own; there key and value are base64"
+    texts = {"json": "JSON lines; there a file is one array", "csv": as_lines if plain_text else as_columns}
     if "format.output.type" in draft.settings:
         difference = texts.get(kind, "")
         known = kind in {"jsonl", "json", "parquet", "avro", "csv"}

@@ -117,7 +117,21 @@ def _cloud_codec(draft: Draft, key: str, value: Any) -> None:
         draft.put("layout.extension", f"{_IN_NAMES.get(_CODECS[name], '')}.parquet")
 
 
-_OWN_KEYS = differs("key and headers are fields of the envelope here (format.envelope), not objects of their own")
+_OWN_KEYS = lost(
+    "S3Sink writes no objects of keys and headers; spec.format.envelope has them beside the value, in the same object"
+)
+
+
+def _of_stored(switch: str) -> Rule:
+    def rule(draft: Draft, key: str, value: Any) -> None:
+        if draft.text(switch).lower() == "true":
+            _OWN_KEYS(draft, key, value)
+        else:
+            draft.exact(key, f"has no effect there without {switch}")
+
+    return rule
+
+
 _ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
 TABLE: Mapping[str, Rule] = {
     **connect.TABLE,
@@ -172,8 +186,8 @@ TABLE: Mapping[str, Rule] = {
     "tombstone.encoded.partition": differs("tombstones that are written are in the folder _tombstones"),
     "store.kafka.keys": unless_off(_OWN_KEYS),
     "store.kafka.headers": unless_off(_OWN_KEYS),
-    "keys.format.class": _OWN_KEYS,
-    "headers.format.class": _OWN_KEYS,
+    "keys.format.class": _of_stored("store.kafka.keys"),
+    "headers.format.class": _of_stored("store.kafka.headers"),
     "json.decimal.format": only(("NUMERIC",), "decimals are JSON numbers", "decimals are JSON numbers, not base64"),
     "format.bytearray.extension": to("layout.extension"),
     "format.bytearray.separator": lost("Bytes writes one object for each record; Text writes lines"),

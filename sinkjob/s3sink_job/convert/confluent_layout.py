@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from s3sink_job.convert.date_formats import from_joda
@@ -12,6 +13,7 @@ _FIXED = {
     "DailyPartitioner": ("'year'=YYYY/'month'=MM/'day'=dd", "24h"),
     "HourlyPartitioner": ("'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", "1h"),
 }
+_ISO_WEEKS = "en-GB"
 _CLOUD = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
 _TIME_KEYS = ("path.format", "locale", "timezone", "partition.duration.ms", "timestamp.extractor", "timestamp.field")
 _PACKAGES = ("io.confluent.connect.storage.partitioner.", "io.confluent.connect.s3.")
@@ -91,11 +93,18 @@ def _time(draft: Draft, name: str) -> dict[str, Any] | None:
         draft.exact("timezone", f"timezone: {zone} of the Time item")
         draft.origins["layout.partitionBy"] = "timezone"
     locale = draft.text("locale")
-    if locale:
+    if re.search(r"[Ywe]", re.sub(r"'[^']*'", "", item["format"])):
+        item["locale"] = _ISO_WEEKS
+        draft.different("locale", f"locale: {_ISO_WEEKS} of the Time item, whose weeks are ISO's, as Joda's always are")
+    elif locale:
         item["locale"] = locale
         draft.exact("locale", f"locale: {locale} of the Time item")
     duration = "partition.duration.ms"
-    if draft.has(duration) and draft.text(duration) != "-1":
+    if name in _FIXED:
+        for key in (duration, "path.format"):
+            if key in draft.settings:
+                draft.exact(key, f"has no effect there with {name}")
+    elif draft.has(duration) and draft.text(duration) != "-1":
         try:
             every = milliseconds(draft.text(duration))
             draft.exact(duration, f"every: {every} of the Time item")

@@ -79,7 +79,7 @@ def convert_decoding(draft: Draft, part: str) -> None:
 
 def _no_converter(draft: Draft, part: str, options: Mapping[str, str]) -> None:
     default = "String" if part == "key" else "Json"
-    if part == "value":
+    if part == "value" and not draft.has("input.data.format"):
         draft.note(
             f"{part}.converter is not in the configuration, so that of the Connect worker holds there."
             f" The manifest has the default, source.{part}.format: {default}; change it if the worker's is another."

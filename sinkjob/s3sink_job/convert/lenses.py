@@ -27,17 +27,6 @@ from s3sink_job.convert.rules import (
 from s3sink_job.convert.smts import convert_transforms
 
 SYSTEM = "Lenses S3 sink"
-_CODECS = {
-    "UNCOMPRESSED": "None",
-    "SNAPPY": "Snappy",
-    "GZIP": "Gzip",
-    "LZ4": "Lz4",
-    "BROTLI": "Brotli",
-    "BZIP2": "Bzip2",
-    "ZSTD": "Zstd",
-    "DEFLATE": "Deflate",
-    "XZ": "Xz",
-}
 
 
 def _auth_mode(draft: Draft, key: str, value: Any) -> None:

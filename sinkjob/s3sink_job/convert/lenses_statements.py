@@ -23,6 +23,23 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
     "CSV": ("Csv", ""),
     "BYTES": ("Bytes", ".bytes"),
 }
+_CODECS = {
+    "UNCOMPRESSED": "None",
+    "SNAPPY": "Snappy",
+    "GZIP": "Gzip",
+    "LZ4": "Lz4",
+    "BROTLI": "Brotli",
+    "BZIP2": "Bzip2",
+    "ZSTD": "Zstd",
+    "DEFLATE": "Deflate",
+    "XZ": "Xz",
+}
+_CODECS_OF = {
+    "Parquet": ("Snappy", "Gzip", "Lz4", "Brotli", "Zstd"),
+    "Avro": ("Snappy", "Bzip2", "Zstd", "Deflate", "Xz"),
+    "Json": ("Gzip",),
+}
+"""What the connector's writers have."""
 _OLD_CLAUSES = {
     "WITH_FLUSH_COUNT": "flush.count",
     "WITH_FLUSH_SIZE": "flush.size",
@@ -86,7 +103,41 @@ def convert_statements(draft: Draft, statements: tuple[Statement, ...], headers:
     draft.enter(
         KCQL, draft.worst(f"{KCQL}["), f"{len(statements)} statement{'s' * (len(statements) > 1)}: see the parts"
     )
+    _compression(draft, whole)
     _into_spec(draft, whole)
+
+
+def _compression(draft: Draft, statements: list[_Sections]) -> None:
+    """There the codec is set once, and each format takes those that it has. Without one nothing is compressed."""
+    key, level = "connect.s3.compression.codec", "connect.s3.compression.level"
+    codec = _CODECS.get(draft.text(key).upper(), "None")
+    number = draft.text(level)
+    used = False
+    for sections in statements:
+        kind = sections.format["type"]
+        fits = codec in _CODECS_OF.get(kind, ())
+        used = used or fits
+        if fits:
+            leveled = number.isdecimal() and kind == "Avro" and codec in {"Deflate", "Xz", "Zstd"}
+            sections.format["compression"] = {"codec": codec, **({"level": int(number)} if leveled else {})}
+            if kind == "Json" and codec == "Gzip":
+                sections.layout["extension"] = ".json.gz"
+        elif kind in {"Avro", "Parquet"}:
+            sections.format["compression"] = {"codec": "None"}
+    if key in draft.settings:
+        _report_codec(draft, key, codec, used)
+    if level in draft.settings:
+        set_somewhere = any("level" in sections.format.get("compression", {}) for sections in statements)
+        draft.exact(level, "spec.format.compression.level" if set_somewhere else "has no effect there with this codec")
+
+
+def _report_codec(draft: Draft, key: str, codec: str, used: bool) -> None:
+    if draft.text(key).upper() not in _CODECS:
+        draft.lost(key, f"is none of {', '.join(_CODECS)}; nothing is compressed")
+    elif used or codec == "None":
+        draft.exact(key, f"spec.format.compression.codec: {codec}")
+    else:
+        draft.lost(key, "the format has no such codec there; nothing is compressed")
 
 
 def _into_spec(draft: Draft, whole: list[_Sections]) -> None:

@@ -148,7 +148,9 @@ def apply(draft: Draft, table: Mapping[str, Rule], patterns: Mapping[str, Rule] 
     """Reports every key that no code reported before: by the table, by the first pattern, or as unknown."""
     for key in draft.unreported():
         rule = table.get(key) or _by_pattern(key, patterns or {})
-        if rule is not None:
+        if not draft.has(key):
+            draft.exact(key, "is empty there, and not set here")
+        elif rule is not None:
             rule(draft, key, draft.settings[key])
         if not draft.reported(key):
             draft.lost(key, f"is no key of {draft.system} that s3sink convert knows; see docs/manifest.md for its like")
