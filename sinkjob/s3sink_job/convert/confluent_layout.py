@@ -77,6 +77,9 @@ def _field(name: str) -> dict[str, Any]:
 
 def _time(draft: Draft, name: str) -> dict[str, Any] | None:
     pattern, every = _FIXED.get(name, (draft.text("path.format"), ""))
+    if not pattern:
+        draft.note("path.format is not set, and the connector needs it: the folders have no time; add a Time item.")
+        return None
     item: dict[str, Any] = {"type": "Time", **_source(draft)}
     try:
         item["format"] = from_joda(pattern)

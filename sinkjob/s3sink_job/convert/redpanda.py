@@ -122,10 +122,7 @@ def convert_redpanda(draft: Draft) -> None:
     apply(draft, TABLE, PATTERNS)
     if not batching:
         draft.note("without batching each record is an object there; here spec.flush decides, an hour by default.")
-    draft.note(
-        "records are JSON unless a processor makes them so: spec.source.value.format: Json. Set String or Bytes if they"
-        " are not."
-    )
+    draft.note("the manifest takes records for JSON (source.value.format: Json); set String or Bytes if they are not.")
 
 
 def _input(draft: Draft, at: str) -> None:
