@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from s3sink_job.convert import connect
+from s3sink_job.convert.confluent_cloud import cloud_codec, convert_cloud_input, convert_cloud_logins
+from s3sink_job.convert.confluent_format import convert_format, convert_rotation
 from s3sink_job.convert.confluent_layout import convert_partitioner
 from s3sink_job.convert.draft import Draft, plain
 from s3sink_job.convert.rules import (
@@ -15,7 +17,6 @@ from s3sink_job.convert.rules import (
     count,
     differs,
     flag,
-    looks_secret,
     lost,
     milliseconds,
     one_of,
@@ -31,32 +32,6 @@ from s3sink_job.convert.smts import convert_transforms
 
 SYSTEM = "Confluent S3 sink"
 DEFAULT_PREFIX = "topics"
-_NO_PARTS = "S3Sink's objects hold records of one kind"
-_FORMATS = {
-    "ParquetFormat": "Parquet",
-    "AvroFormat": "Avro",
-    "JsonFormat": "Json",
-    "ByteArrayFormat": "Bytes",
-    "PARQUET": "Parquet",
-    "AVRO": "Avro",
-    "JSON": "Json",
-    "BYTES": "Bytes",
-}
-_CODECS = {
-    "none": "None",
-    "null": "None",
-    "uncompressed": "None",
-    "snappy": "Snappy",
-    "gzip": "Gzip",
-    "zstd": "Zstd",
-    "lz4": "Lz4",
-    "brotli": "Brotli",
-    "deflate": "Deflate",
-    "bzip2": "Bzip2",
-    "xz": "Xz",
-}
-_IN_NAMES = {"Snappy": ".snappy", "Gzip": ".gz", "Zstd": ".zstd", "Lz4": ".lz4", "Brotli": ".br", "None": ""}
-_TIMES = {"HOURLY": "HourlyPartitioner", "DAILY": "DailyPartitioner"}
 
 
 def _tags(draft: Draft, key: str, value: Any) -> None:
@@ -102,19 +77,6 @@ def _kms_key(draft: Draft, key: str, value: Any) -> None:
         draft.carry(key, "destination.encryption.keyId", plain(value))
     else:
         draft.exact(key, "has no effect there without s3.ssea.name=aws:kms")
-
-
-def _cloud_codec(draft: Draft, key: str, value: Any) -> None:
-    """`JSON - gzip`, `PARQUET - zstd`: Confluent Cloud's names."""
-    name = plain(value).lower().rsplit("-", 1)[-1].strip()
-    if name not in _CODECS:
-        draft.lost(key, f"is none of {', '.join(_CODECS)}; set spec.format.compression yourself")
-        return
-    draft.carry(key, "format.compression.codec", _CODECS[name])
-    if draft.value_at("format.type") == "Json" and _CODECS[name] == "Gzip":
-        draft.put("layout.extension", ".json.gz")
-    if draft.value_at("format.type") == "Parquet":
-        draft.put("layout.extension", f"{_IN_NAMES.get(_CODECS[name], '')}.parquet")
 
 
 _OWN_KEYS = lost(
@@ -198,7 +160,7 @@ TABLE: Mapping[str, Rule] = {
     "rotate.file.on.partition.change": differs("each folder has its objects, and all are written in one flush"),
     "shutdown.timeout.ms": same("S3Sink finishes or abandons a flush; neither loses a record"),
     "flush.size": to("flush.records", positive),
-    "compression.codec": _cloud_codec,
+    "compression.codec": cloud_codec,
     "directory.delim": only(("/",), "folders are separated by /", "folders are separated by /"),
     "file.delim": only(("+",), "names have +", "the name is topic+partition+offset"),
     "filename.offset.zero.pad.width": to("layout.padding.offset", count),
@@ -226,13 +188,13 @@ PATTERNS: Mapping[str, Rule] = {
 
 def convert_confluent(draft: Draft) -> None:
     convert_transforms(draft)
-    _cloud_logins(draft)
+    convert_cloud_logins(draft)
     connect.convert_connector(draft)
-    _cloud_input(draft)
+    convert_cloud_input(draft)
     _prefix(draft)
-    _format(draft)
+    convert_format(draft)
     convert_partitioner(draft)
-    _rotation(draft)
+    convert_rotation(draft)
     if "behavior.on.null.values" not in draft.settings:
         draft.put("nullValues", "Fail")
         draft.note("a tombstone is an error there by default: spec.nullValues: Fail. Skip is often wanted.")
@@ -257,110 +219,3 @@ def _prefix(draft: Draft) -> None:
     else:
         draft.put("destination.prefix", DEFAULT_PREFIX)
         draft.note(f"topics.dir is {DEFAULT_PREFIX} there by default: spec.destination.prefix: {DEFAULT_PREFIX}.")
-
-
-def _format(draft: Draft) -> None:
-    key = "format.class" if "format.class" in draft.settings else "output.data.format"
-    given = draft.text(key)
-    name = given.rsplit(".", 1)[-1]
-    own = "." in given and not given.startswith("io.confluent.")
-    kind = "" if own else _FORMATS.get(name, _FORMATS.get(name.upper(), ""))
-    if not kind:
-        draft.lost(
-            key, f"S3Sink has no format like this; Json is used. It has {', '.join(sorted(set(_FORMATS.values())))}"
-        )
-        kind = "Json"
-    if key in draft.settings:
-        text = "one object for each record; there a file has several records" if kind == "Bytes" else ""
-        draft.carry(key, "format.type", kind, text)
-    elif "output.data.format" not in draft.settings:
-        draft.put("format.type", kind)
-    codec = _codec(draft, kind)
-    if codec:
-        draft.put("format.compression.codec", codec)
-    match kind:
-        case "Parquet":
-            draft.put("layout.extension", f"{_IN_NAMES[codec or 'Snappy']}.parquet")
-        case "Json":
-            draft.put("layout.extension", ".json.gz" if codec == "Gzip" else ".json")
-
-
-def _codec(draft: Draft, kind: str) -> str:
-    """The codec of the format, and the account of the keys of others."""
-    keys = {
-        "Parquet": "parquet.codec",
-        "Avro": "avro.codec",
-        "Json": "s3.compression.type",
-        "Bytes": "s3.compression.type",
-    }
-    found = {"Parquet": "Snappy"}.get(kind, "None")
-    for owner in ("parquet.codec", "avro.codec", "s3.compression.type"):
-        if owner not in draft.settings:
-            continue
-        if owner != keys[kind]:
-            draft.exact(owner, f"has no effect there with {kind}")
-            continue
-        given = draft.text(owner).lower()
-        if given in _CODECS:
-            found = _CODECS[given]
-            draft.exact(owner, f"spec.format.compression.codec: {found}")
-            draft.origins["format.compression"] = owner
-        else:
-            draft.lost(owner, f"is none of {', '.join(_CODECS)}; {found} is used")
-    level = "s3.compression.level"
-    if level in draft.settings:
-        if draft.text(level) == "-1":
-            draft.exact(level, "the default level of the codec")
-        elif found == "Gzip":
-            to("format.compression.level", count)(draft, level, draft.settings[level])
-        else:
-            draft.exact(level, "has no effect there without gzip")
-    return found
-
-
-def _rotation(draft: Draft) -> None:
-    window, schedule = "rotate.interval.ms", "rotate.schedule.interval.ms"
-    if draft.has(window):
-        text = "windows begin at multiples of it; there a window begins with its first record"
-        unless_off(to("flush.recordWindow", milliseconds, text), ("", "-1"))(draft, window, draft.settings[window])
-    if draft.has(schedule):
-        zone = draft.text("timezone", "UTC") or "UTC"
-        text = "" if zone.upper() in {"UTC", "GMT", "ETC/UTC"} else f"multiples in UTC; there in {zone}"
-        unless_off(to("flush.aligned", milliseconds, text), ("", "-1"))(draft, schedule, draft.settings[schedule])
-    if not draft.value_at("flush.aligned"):
-        draft.note(
-            "spec.flush.interval is 1h by default: S3Sink also flushes what waits for an hour."
-            " The connector waits for flush.size or its rotation; set a longer interval for the same."
-        )
-
-
-def _cloud_logins(draft: Draft) -> None:
-    """Confluent Cloud's own names: an API key is a login by SASL/PLAIN."""
-    for key in ("kafka.api.key", "kafka.api.secret"):
-        if draft.has(key):
-            draft.put("source.propertiesFrom", [{"secretRef": {"name": draft.secret_name("kafka")}}])
-            draft.put("source.properties", {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
-            draft.secret(key, "kafka", "sasl.jaas.config", "source.propertiesFrom")
-
-
-def _cloud_input(draft: Draft) -> None:
-    formats = {
-        "JSON": "Json",
-        "JSON_SR": "JsonSchema",
-        "AVRO": "Avro",
-        "PROTOBUF": "Protobuf",
-        "STRING": "String",
-        "BYTES": "Bytes",
-    }
-    for key, part in (("input.data.format", "value"), ("input.key.format", "key")):
-        if not draft.has(key):
-            continue
-        kind = formats.get(draft.text(key).upper(), "")
-        if kind in {"JsonSchema", "Avro", "Protobuf"}:
-            draft.lost(
-                key, f"{kind} needs spec.source.{part}.schemaRegistry, which is not in the configuration; set both"
-            )
-        elif kind:
-            draft.carry(key, f"source.{part}.format", kind)
-    for key in [key for key in draft.settings if key.startswith("schema.registry.") and looks_secret(key)]:
-        draft.lost(key, "set spec.source.value.schemaRegistry.credentialsFrom to a Secret with username and password")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from s3sink_job.convert.bloblang import INTERPOLATION, parts_of
 from s3sink_job.convert.connect import kafka_property
-from s3sink_job.convert.date_formats import from_go, from_strftime
 from s3sink_job.convert.draft import PLACEHOLDER_TOPIC, Draft, plain
-from s3sink_job.convert.path_template import Part, Text, Variable, folders_of
+from s3sink_job.convert.path_template import folders_of
 from s3sink_job.convert.rules import (
     Rule,
     apply,
@@ -29,7 +29,6 @@ SYSTEM = "Redpanda Connect"
 INPUTS = ("kafka", "kafka_franz", "redpanda", "redpanda_common")
 _S3 = "output.aws_s3"
 _ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
-_INTERPOLATION = re.compile(r"\$\{!\s*(.*?)\s*\}")
 _BATCHED = "is how the input groups records; spec.flush decides about objects"
 
 
@@ -220,13 +219,13 @@ def _path(draft: Draft) -> None:
     template = draft.text(key)
     if not template:
         return
-    found = folders_of(_parts(template))
+    found = folders_of(parts_of(template))
     if found.prefix:
         draft.put("destination.prefix", found.prefix)
     draft.put("layout.partitionBy", list(found.items))
     if found.hive:
         draft.put("layout.hiveStyle", True)
-    extension = re.search(r"(\.[a-z0-9]+)+$", _INTERPOLATION.sub("", template))
+    extension = re.search(r"(\.[a-z0-9]+)+$", INTERPOLATION.sub("", template))
     if extension:
         draft.put("layout.extension", extension[0])
     both = {"Topic", "Partition"} <= {item["type"] for item in found.items}
@@ -234,40 +233,6 @@ def _path(draft: Draft) -> None:
     draft.different(key, "; ".join([f"the name {found.name} becomes {name}", *found.problems]))
     draft.origins["layout.partitionBy"] = key
     draft.origins["destination.prefix"] = key
-
-
-def _parts(template: str) -> list[Part]:
-    parts: list[Part] = []
-    at = 0
-    for match in _INTERPOLATION.finditer(template):
-        parts += [Text(template[at : match.start()]), Variable(match[0], _item(match[1]))]
-        at = match.end()
-    return [*parts, Text(template[at:])]
-
-
-_KAFKA = {"kafka_topic": {"type": "Topic"}, "kafka_partition": {"type": "Partition"}, "kafka_key": {"type": "Key"}}
-
-
-def _item(query: str) -> dict[str, Any]:
-    """The item that a Bloblang query stands for; empty if s3sink convert does not know it."""
-    if meta := re.fullmatch(r"""(?:meta\(["']([\w.-]+)["']\)|@([\w-]+)|metadata\(["']([\w.-]+)["']\))""", query):
-        name = meta[1] or meta[2] or meta[3]
-        if name == "kafka_offset":
-            return {}
-        return _KAFKA.get(name, {"type": "Header", "name": name})
-    if field := re.fullmatch(r"""json\(["']([\w.-]+)["']\)|this\.([\w.]+)""", query):
-        return {"type": "Field", "path": (field[1] or field[2]).split(".")}
-    pattern = r"""(?:now\(\)|timestamp_unix\(\)|(?:@|meta\(["'])kafka_timestamp_unix(?:["']\))?(?:\.number\(\))?)"""
-    time = re.fullmatch(rf"""({pattern})\.(ts_format|ts_strftime|format_timestamp)\(["']([^"']+)["'].*\)""", query)
-    old = re.fullmatch(r"""timestamp\(["']([^"']+)["']\)""", query)
-    if not time and not old:
-        return {}
-    source = "Record" if time and "kafka_timestamp" in time[1] else "Wallclock"
-    try:
-        pattern = from_go(old[1]) if old else (from_strftime if time and "strf" in time[2] else from_go)(time[3])  # type: ignore[index]
-    except ValueError:
-        return {}
-    return {"type": "Time", "source": source, "format": pattern}
 
 
 def _tags(draft: Draft) -> None:
