@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from s3sink_api.spec import parse
 from s3sink_job.convert import aiven, confluent, connect, lenses
 from s3sink_job.convert.conversion import convert
-from s3sink_job.convert.output import conversion_json
+from s3sink_job.convert.output import conversion_json, reports_text
 from s3sink_job.convert.properties_syntax import read_properties
 from s3sink_job.convert.rules import looks_secret
 
@@ -144,6 +144,36 @@ def test_values_of_secret_keys_are_in_no_output(where: tuple[str, str], more: st
     if system == "lenses":
         config["connect.s3.kcql"] = "INSERT INTO bucket SELECT * FROM t"
     assert "S3CR3T" not in conversion_json(convert(_json(config), "input"))
+
+
+@pytest.mark.parametrize(
+    ("system", "key"),
+    [
+        ("confluent", "store.url"),
+        ("confluent", "s3.proxy.url"),
+        ("confluent", "value.converter.schema.registry.url"),
+        ("confluent", "consumer.override.bootstrap.servers"),
+        ("lenses", "connect.s3.custom.endpoint"),
+        ("aiven", "aws.s3.endpoint"),
+        ("aiven", "aws.sts.config.endpoint"),
+    ],
+)
+def test_logins_in_urls_are_in_no_output(system: str, key: str) -> None:
+    config = {
+        "connector.class": CLASSES[system],
+        "connect.s3.kcql" if system == "lenses" else "x": "INSERT INTO bucket SELECT * FROM t",
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        key: "https://S3CR3T:S3CR3T@host:443",
+    }
+    conversion = convert(_json(config), "input")
+    assert "S3CR3T" not in conversion_json(conversion) + reports_text(conversion)
+
+
+def test_a_key_with_codes_of_a_terminal_is_printed_without_them() -> None:
+    config = {"connector.class": CLASSES["confluent"], "a\n\x1b[2Jcarried over exactly:": "1"}
+    text = reports_text(convert(_json(config), "input"))
+    assert "\x1b" not in text
+    assert r"  a\x0a\x1b[2Jcarried over exactly:: is no key" in text
 
 
 @given(st.dictionaries(st.text(st.characters(codec="ascii"), min_size=1), st.text(st.characters(codec="utf-8"))))

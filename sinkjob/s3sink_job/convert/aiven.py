@@ -97,6 +97,8 @@ def convert_aiven(draft: Draft) -> None:
         "the connector writes what it has at each offset.flush.interval.ms of the Connect worker, 60 s by default:"
         " spec.flush.interval: 1m. A longer one makes fewer objects."
     )
+    if not draft.has(_either(draft, "aws.s3.endpoint")):
+        draft.default(_either(draft, "aws.s3.region"), "destination.region", "us-east-1")
     apply(draft, TABLE, connect.PATTERNS)
 
 

@@ -130,7 +130,8 @@ def _worker(document: Mapping[str, Any], place: Place) -> Found:
             raise BadInput(place, f"the answer has no info about {name}; take GET /connectors?expand=info")
         kind = plain(info["config"].get("connector.class"))
         if kind in _CLASSES:
-            found.append(_answer({"name": name, **info}, place))
+            beside = {key: part for key, part in value.items() if key != "info"}
+            found.append(_answer({"name": name, **info, **beside}, place))
         else:
             left_alone.append(f"connector {name} of class {kind or 'unknown'}")
     return Found(tuple(found), left_alone=tuple(left_alone))
@@ -172,7 +173,9 @@ def _strimzi(document: Mapping[str, Any], place: Place) -> Configuration:
             settings[key] = value
             written_as[key] = path
     rest = flattened({"metadata": document.get("metadata"), "spec": {**spec, "config": None}})
-    around = {
+    whole = dict.fromkeys(document, "is around the configuration; nothing to carry over")
+    around = {key: text for key, text in whole.items() if key not in {"metadata", "spec"}}
+    around |= {
         path: _STRIMZI.get(path, "is a setting of Strimzi")
         for path in rest
         if path not in {*written_as.values(), "spec.config"}

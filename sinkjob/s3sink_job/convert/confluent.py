@@ -203,6 +203,8 @@ def convert_confluent(draft: Draft) -> None:
     }:
         draft.put("format.schemaEvolution.onChange", "Roll")
         draft.put("format.schemaEvolution.mode", "None")
+    if not draft.has("store.url"):
+        draft.default("s3.region", "destination.region", "us-west-2")
     apply(draft, TABLE, PATTERNS)
 
 

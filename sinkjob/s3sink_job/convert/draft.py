@@ -77,6 +77,12 @@ class Draft:
         if text not in self.notes:
             self.notes.append(text)
 
+    def default(self, key: str, path: str, value: Any) -> None:
+        """A key that is not set, whose default differs from that of the field."""
+        if not self.has(key):
+            self.put(path, value)
+            self.note(f"{key} is {plain(value)} there by default: spec.{path}: {plain(value)}.")
+
     def secret(self, key: str, secret: str, secret_key: str, path: str) -> None:
         """A secret value becomes a key of a Secret that the manifest names. The value itself goes nowhere."""
         name = self.secret_name(secret)

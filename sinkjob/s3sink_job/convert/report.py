@@ -55,16 +55,21 @@ class Report:
 
 
 def report_text(report: Report) -> str:
-    title = f"{report.system} {report.name}".strip()
+    title = _printable(f"{report.system} {report.name}".strip())
     lines = [f"{title}: {_figures(report)}"]
     for outcome in reversed(TITLES):
         found = report.of(outcome)
         if found:
             lines += ["", f"{TITLES[outcome]}:"]
-            lines += [f"  {entry.key}: {entry.text}" for entry in found]
+            lines += [f"  {_printable(entry.key)}: {_printable(entry.text)}" for entry in found]
     if report.notes:
-        lines += ["", "also:", *(f"  {note}" for note in report.notes)]
+        lines += ["", "also:", *(f"  {_printable(note)}" for note in report.notes)]
     return "\n".join(lines)
+
+
+def _printable(text: str) -> str:
+    """Without line breaks and codes of terminals, which keys of JSON may hold."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
 def _figures(report: Report) -> str:
