@@ -80,7 +80,8 @@ def _streams(draft: Draft) -> str:
 
 def _sync_mode(draft: Draft, key: str, value: str) -> None:
     if "refresh" in value.lower() or "overwrite" in value.lower():
-        draft.lost(key, "S3Sink appends; a full refresh that replaces the objects is not built yet")
+        text = "a run replaces what this sink wrote before, and nothing else below the path"
+        draft.carry(key, "mode", "FullRefresh", text)
     else:
         draft.exact(key, "spec.mode: Append")
 

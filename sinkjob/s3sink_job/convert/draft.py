@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from s3sink_api.group import API_VERSION, KIND
+from s3sink_api.spec.text_types import has_user_info
 from s3sink_job.convert.report import Entry, Outcome, Report
 
 PLACEHOLDER_SERVERS = "replace-me:9092"
@@ -67,7 +68,8 @@ class Draft:
         """Sets a field from a key, and reports it."""
         self.put(path, value)
         self.origins[path] = key
-        shown = f"spec.{path}: {plain(value)}"
+        # A section that is taken out later leaves this text behind.
+        shown = f"spec.{path}" if has_user_info(plain(value)) else f"spec.{path}: {plain(value)}"
         if difference:
             self.different(key, f"{shown}; {difference}")
         else:
