@@ -110,6 +110,10 @@ class Draft:
     def enter(self, key: str, outcome: Outcome, text: str) -> None:
         self._enter(key, outcome, text)
 
+    def amend(self, key: str, text: str) -> None:
+        """What was carried over turned out to differ."""
+        self._entries[key] = Entry(key, "Different", text)
+
     def withdraw(self, key: str, text: str) -> None:
         """What was carried over turned out to be refused by the manifest's parser."""
         self._entries[key] = Entry(key, "Lost", text)

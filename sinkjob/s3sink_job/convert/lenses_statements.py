@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from s3sink_job.convert.draft import Draft
+from s3sink_job.convert.draft import Draft, plain
 from s3sink_job.convert.kcql import Statement, read_kcql
 from s3sink_job.convert.kcql_format import convert_compression, convert_format
 from s3sink_job.convert.kcql_layout import convert_folders, convert_names
@@ -58,12 +58,29 @@ def convert_statements(draft: Draft, statements: tuple[Statement, ...], headers:
     draft.enter(
         KCQL, draft.worst(f"{KCQL}["), f"{len(statements)} statement{'s' * (len(statements) > 1)}: see the parts"
     )
+    _only_topics_of(draft, topics)
     convert_compression(draft, whole)
     _into_spec(draft, whole)
 
 
+def _only_topics_of(draft: Draft, read: set[str]) -> None:
+    """The connector fails at a topic that no statement reads. Here it would be written like the first statement's."""
+    if "*" in read:
+        return
+    source = draft.spec["source"]
+    listed = source.get("topics", [])
+    if source.pop("topicPattern", None) is not None:
+        source["topics"] = sorted(read)
+        draft.amend("topics.regex", f"spec.source.topics: {plain(sorted(read))}, the topics that statements read")
+    elif others := [topic for topic in listed if topic not in read]:
+        source["topics"] = [topic for topic in listed if topic in read]
+        text = f"without {', '.join(others)}: no statement reads it, and the connector fails at its records"
+        draft.amend("topics", f"spec.source.topics: {plain(source['topics'])}, {text}")
+
+
 def _into_spec(draft: Draft, whole: list[Sections]) -> None:
-    first, *others = whole
+    # `*` is every topic that no other statement reads, as the sink's own settings are those of topics without a route.
+    first, *others = sorted(whole, key=lambda sections: sections.statement.topic != "*")
     for name in ("destination", "layout", "format", "flush"):
         for key, value in getattr(first, name).items():
             draft.put(f"{name}.{key}", value)
@@ -73,7 +90,7 @@ def _into_spec(draft: Draft, whole: list[Sections]) -> None:
     routes = []
     for place, sections in enumerate(others):
         draft.origins[f"routes[{place}]"] = sections.label
-        topics = {"topicPattern": ".*"} if sections.statement.topic == "*" else {"topics": [sections.statement.topic]}
+        topics = {"topics": [sections.statement.topic]}
         own = {name: _unlike(getattr(sections, name), getattr(first, name)) for name in _OVERRIDABLE}
         routes.append({**topics, **{name: section for name, section in own.items() if section}})
     if routes:
