@@ -42,6 +42,8 @@ def test_every_key_is_in_the_report_once(file: Path) -> None:
         keys = [configuration.written_as.get(key, key) for key in configuration.settings]
         assert {key: reported[key] for key in keys} == dict.fromkeys(keys, 1)
         assert max(reported.values()) == 1
+        known = {*keys, *configuration.around}
+        assert not [key for key in reported if key not in known and not key.startswith("connect.s3.kcql[")]
 
 
 @each_input

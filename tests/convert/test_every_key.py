@@ -86,6 +86,7 @@ def test_every_key_is_reported_once_and_the_manifest_is_valid(system: str, data:
     reported = Counter(entry.key for entry in sink.report.entries)
     assert {key: reported[key] for key in config} == dict.fromkeys(config, 1)
     assert max(reported.values()) == 1
+    assert not [key for key in reported if key not in config and not key.startswith("connect.s3.kcql[")]
     parse(sink.manifest)
 
 
@@ -144,6 +145,19 @@ def test_values_of_secret_keys_are_in_no_output(where: tuple[str, str], more: st
     if system == "lenses":
         config["connect.s3.kcql"] = "INSERT INTO bucket SELECT * FROM t"
     assert "S3CR3T" not in conversion_json(convert(_json(config), "input"))
+
+
+def test_a_key_whose_section_is_taken_out_is_lost_too() -> None:
+    config = {
+        "connector.class": CLASSES["confluent"],
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "not a topic",
+        "errors.deadletterqueue.topic.replication.factor": "3",
+    }
+    (sink,) = convert(_json(config), "input").sinks
+    assert "deadLetter" not in sink.manifest["spec"].get("errors", {})
+    lost = {entry.key for entry in sink.report.of("Lost")}
+    assert lost == config.keys() - {"connector.class"}
 
 
 @pytest.mark.parametrize(

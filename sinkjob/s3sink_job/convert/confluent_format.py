@@ -43,9 +43,11 @@ def convert_format(draft: Draft) -> None:
     own = "." in given and not given.startswith("io.confluent.")
     kind = "" if own else _FORMATS.get(name, _FORMATS.get(name.upper(), ""))
     if not kind:
-        draft.lost(
-            key, f"S3Sink has no format like this; Json is used. It has {', '.join(sorted(set(_FORMATS.values())))}"
-        )
+        known = ", ".join(sorted(set(_FORMATS.values())))
+        if key in draft.settings:
+            draft.lost(key, f"S3Sink has no format like this; Json is used. It has {known}")
+        else:
+            draft.note("format.class is not set, and the connector needs it: spec.format.type: Json.")
         kind = "Json"
     if key in draft.settings:
         text = "one object for each record; there a file has several records" if kind == "Bytes" else ""

@@ -116,6 +116,7 @@ def _make_valid(draft: Draft) -> None:
             first = error.errors[0]
             _take_out(draft, first.path, first.message)
             continue
+        _report_what_went_along(draft)
         return
     raise AssertionError(f"no valid manifest for {draft.system} {draft.given_name}")
 
@@ -132,6 +133,13 @@ def _take_out(draft: Draft, path: str, message: str) -> None:
         draft.note(f"{path} was left out: {why}.")
     else:
         draft.withdraw(key, f"{path} refuses the value: {why}. Set it yourself")
+
+
+def _report_what_went_along(draft: Draft) -> None:
+    """Keys whose fields were in a section that was taken out."""
+    for path, key in draft.carried.items():
+        if draft.value_at(path) is None:
+            draft.withdraw(key, f"spec.{path} was taken out together with a value beside it that was refused; set both")
 
 
 def _around(path: str) -> list[str]:

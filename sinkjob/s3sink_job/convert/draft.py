@@ -28,6 +28,8 @@ class Draft:
         """Keys of each Secret that the manifest names."""
         self.origins: dict[str, str] = {}
         """The key that each field of the spec is from."""
+        self.carried: dict[str, str] = {}
+        """Of these, the ones with a key of their own, and nothing else."""
         self._entries: dict[str, Entry] = {}
         self.notes: list[str] = []
 
@@ -67,7 +69,7 @@ class Draft:
     def carry(self, key: str, path: str, value: Any, difference: str = "") -> None:
         """Sets a field from a key, and reports it."""
         self.put(path, value)
-        self.origins[path] = key
+        self.origins[path] = self.carried[path] = key
         # A section that is taken out later leaves this text behind.
         shown = f"spec.{path}" if has_user_info(plain(value)) else f"spec.{path}: {plain(value)}"
         if difference:

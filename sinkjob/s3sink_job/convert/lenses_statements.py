@@ -71,6 +71,7 @@ def _only_topics_of(draft: Draft, read: set[str]) -> None:
     listed = source.get("topics", [])
     if source.pop("topicPattern", None) is not None:
         source["topics"] = sorted(read)
+        del draft.carried["source.topicPattern"]
         draft.amend("topics.regex", f"spec.source.topics: {plain(sorted(read))}, the topics that statements read")
     elif others := [topic for topic in listed if topic not in read]:
         source["topics"] = [topic for topic in listed if topic in read]
