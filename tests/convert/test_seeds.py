@@ -30,7 +30,7 @@ def run(world: World, text: str, **changes: Any) -> list[str]:
     (sink,) = convert(text.replace("TOPIC", world.topic).encode(), "document").sinks
     spec: dict[str, Any] = dict(sink.manifest["spec"])
     spec.pop("schedule", None)
-    source = {**spec["source"], "bootstrapServers": world.kafka.bootstrap, **changes.pop("source", {})}
+    source = {"topics": [], **spec["source"], "bootstrapServers": world.kafka.bootstrap, **changes.pop("source", {})}
     place = {"prefix": "", **spec["destination"], "bucket": world.bucket, "endpoint": world.s3.endpoint}
     destination = {**place, "region": world.s3.region, "credentials": {"secretRef": {"name": "s3"}}}
     routes = [{**route, "destination": _of_bucket(route, world)} for route in spec.get("routes", [])]
