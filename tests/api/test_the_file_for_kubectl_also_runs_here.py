@@ -69,22 +69,22 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "place", "said"),
     [
-        ("a: b\n c: d\n", 2, "is not YAML: mapping values are not allowed here"),
-        ("a: 1\nb: [1,\n", 3, "is not YAML"),
-        ("a: 1\nb: 2\na: 3\n", 3, "is not YAML: found a key twice"),
-        ("a: 1\n\tb: 2\n", 2, "is not YAML"),
-        ("a: 1\nb: !!python/object:os.system x\n", 2, "is not YAML: could not determine a constructor"),
-        ("a: 1\nb: !!int x\n", 2, "is not YAML: found a malformed value"),
-        ("a: 1\nb: 0b_\n", 2, "is not YAML: found a malformed value"),
-        ("a: 1\nb: !!timestamp x\n", 2, "is not YAML: found a malformed value"),
-        ("a: 1\n---\n- b\n", 3, "must be a mapping, as every manifest is"),
+        ("a: b\n c: d\n", "2:3", "is not YAML: mapping values are not allowed here"),
+        ("a: 1\nb: [1,\n", "3:1", "is not YAML"),
+        ("a: 1\nb: 2\na: 3\n", "3:1", "is not YAML: found a key twice"),
+        ("a: 1\n\tb: 2\n", "2:1", "is not YAML"),
+        ("a: 1\nb: !!python/object:os.system x\n", "2:4", "is not YAML: could not determine a constructor"),
+        ("a: 1\nb: !!int x\n", "2:4", "is not YAML: found a malformed value"),
+        ("a: 1\nb: 0b_\n", "2:4", "is not YAML: found a malformed value"),
+        ("a: 1\nb: !!timestamp x\n", "2:4", "is not YAML: found a malformed value"),
+        ("a: 1\n---\n- b\n", "3:1", "must be a mapping, as every manifest is"),
     ],
 )
-def test_what_is_no_yaml_is_named_with_its_file_and_line(write, text, line, said):
+def test_what_is_no_yaml_is_named_with_its_file_line_and_column(write, text, place, said):
     path = write(text)
-    assert refused(path).startswith(f"{path}:{line}: {said}")
+    assert refused(path).startswith(f"{path}:{place}: {said}")
 
 
 def test_what_is_no_text_is_refused(write):

@@ -29,7 +29,8 @@ from s3sink_api.spec.format import (
 from s3sink_api.spec.json_schema_columns import ANYTHING, MORE, columns_of
 from s3sink_api.spec.kafka_properties import OAUTH_URLS, TOKEN_URL, refused_property
 from s3sink_api.spec.layout import Layout, Padding
-from s3sink_api.spec.manifest_file import LoadedManifest, load_file
+from s3sink_api.spec.manifest_check import check_file
+from s3sink_api.spec.manifest_file import LoadedManifest, load_file, read_documents
 from s3sink_api.spec.not_built import NOT_BUILT, NotBuilt
 from s3sink_api.spec.parse import parse, to_document
 from s3sink_api.spec.partition_items import ByField, ByHeader, ByKey, ByPartition, ByTime, ByTopic, PartitionItem
@@ -188,6 +189,7 @@ __all__ = [
     "Transform",
     "Value",
     "WriteMode",
+    "check_file",
     "columns_of",
     "format_duration",
     "format_quantity",
@@ -196,6 +198,7 @@ __all__ = [
     "parse",
     "parse_duration",
     "parse_quantity",
+    "read_documents",
     "refused_conf",
     "refused_property",
     "to_document",

@@ -26,22 +26,37 @@ class LoadedManifest:
     secrets: dict[str, dict[str, bytes]]
 
 
+@dataclass(frozen=True)
+class ManifestDocument:
+    content: Mapping[str, Any]
+    node: yaml.Node
+    """The same as YAML's nodes, which know their lines and columns."""
+
+    @property
+    def line(self) -> int:
+        return self.node.start_mark.line + 1 if self.node.start_mark else 0
+
+
 def load_file(path: str | Path) -> LoadedManifest:
-    """Raises a SpecError with file and line for bad YAML, or with the fields of a bad S3Sink."""
-    documents = _documents(Path(path))
-    sinks = [document for document, _ in documents if document.get("kind") == "S3Sink"]
+    """Raises a SpecError with file, line and column for bad YAML, or with the fields of a bad S3Sink."""
+    documents = read_documents(Path(path))
+    sinks = [document.content for document in documents if document.content.get("kind") == "S3Sink"]
     if len(sinks) != 1:
-        kinds = {kind for document, _ in documents if isinstance(kind := document.get("kind"), str)}
-        found = f"{len(sinks)} of them" if sinks else ", ".join(sorted(kinds)) or "none"
+        found = f"{len(sinks)} of them" if sinks else kinds_of(documents)
         raise SpecError([FieldError(str(path), f"must hold exactly one document of kind S3Sink, got {found}")])
     sink = parse(sinks[0])
     secrets: dict[str, dict[str, bytes]] = {}
-    for document, line in documents:
-        if document.get("kind") == "Secret":
-            name, namespace, content = _secret(document, f"{path}:{line}")
+    for document in documents:
+        if document.content.get("kind") == "Secret":
+            name, namespace, content = read_secret(document, path)
             if namespace is None or namespace == sink.metadata.namespace:
                 secrets[name] = content
     return LoadedManifest(sink, secrets)
+
+
+def kinds_of(documents: list[ManifestDocument]) -> str:
+    kinds = {kind for document in documents if isinstance(kind := document.content.get("kind"), str)}
+    return ", ".join(sorted(kinds)) or "none"
 
 
 class _Loader(yaml.SafeLoader):
@@ -68,22 +83,23 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _documents(path: Path) -> list[tuple[Mapping[str, Any], int]]:
-    """Every document that is not empty, with the number of its first line."""
+def read_documents(path: Path) -> list[ManifestDocument]:
+    """Every document that is not empty."""
     loader = _opened(path)
     documents = []
     try:
         while loader.check_node():
             node = loader.get_node()
-            line = node.start_mark.line + 1 if node else 0
-            document = loader.construct_document(node)
-            if isinstance(document, Mapping):
-                documents.append((document, line))
-            elif document is not None:
-                raise SpecError([FieldError(f"{path}:{line}", "must be a mapping, as every manifest is")])
+            assert node is not None
+            content = loader.construct_document(node)
+            if isinstance(content, Mapping):
+                documents.append(ManifestDocument(content, node))
+            elif content is not None:
+                place = f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+                raise SpecError([FieldError(place, "must be a mapping, as every manifest is")])
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         raise SpecError([FieldError(place, f"is not YAML: {_without_content(error.problem)}")]) from None
     except RecursionError:
         raise SpecError([FieldError(str(path), "is nested too deeply")]) from None
@@ -114,7 +130,9 @@ def _without_content(problem: str | None) -> str:
     return re.sub(r"'(?!<[a-z ]+>')[^']{2,}'", "…", problem or "cannot be understood")
 
 
-def _secret(document: Mapping[str, Any], place: str) -> tuple[str, object, dict[str, bytes]]:
+def read_secret(secret: ManifestDocument, path: str | Path) -> tuple[str, object, dict[str, bytes]]:
+    """Name, namespace and content."""
+    document, place = secret.content, f"{path}:{secret.line}"
     metadata = document.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     name = metadata.get("name")

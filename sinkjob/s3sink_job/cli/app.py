@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from s3sink_job.cli.check import check
+from s3sink_job.cli.convert import convert
 from s3sink_job.cli.find import find
 from s3sink_job.cli.gc import gc
 from s3sink_job.cli.plan import plan
 from s3sink_job.cli.replay import replay
 from s3sink_job.cli.restore import restore
 from s3sink_job.cli.run import run
+from s3sink_job.cli.takeover import takeover
 from s3sink_job.cli.verify import verify
 
 app = typer.Typer(
@@ -22,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (run, check, plan, verify, find, replay, restore, gc):
+for command in (run, check, plan, verify, find, replay, restore, gc, convert, takeover):
     app.command()(command)
 
 

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from s3sink_api import environment
 from s3sink_api.spec import S3Sink, load_file
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets, write_secrets
-from s3sink_job.commit.ledger import Ledger
-from s3sink_job.flush.state import Owner
-from s3sink_job.kafka.properties import connection
-from s3sink_job.stores.bucket import Bucket
-from s3sink_job.stores.factory import open_bucket
+
+if TYPE_CHECKING:
+    from s3sink_job.commit.ledger import Ledger
+    from s3sink_job.stores.bucket import Bucket
 
 LOCAL_CLUSTER = "local"
 SECRETS_PREFIX = "s3sink-secrets-"
@@ -44,17 +44,25 @@ class OpenedSink:
         spec = self.sink.spec
         return self if spec.ends else replace(self, sink=replace(self.sink, spec=replace(spec, run="Once")))
 
+    # The clients of S3 and Kafka are imported when they are used: `check --offline` needs neither.
     def bucket(self) -> Bucket:
+        from s3sink_job.stores.factory import open_bucket
+
         retries = self.sink.spec.errors.request_retries
         return open_bucket(self.sink.spec.destination, self.secrets, RetryPolicy(retries.max, retries.backoff))
 
     def ledger(self, bucket: Bucket) -> Ledger:
+        from s3sink_job.commit.ledger import Ledger
+        from s3sink_job.flush.state import Owner
+
         metadata = self.sink.metadata
         owner = Owner(cluster_id(), metadata.namespace, metadata.name, metadata.uid)
         return Ledger(bucket, self.folder, owner, conditional=True)
 
     def connection(self) -> dict[str, str]:
         """Kafka properties, with those from Secrets."""
+        from s3sink_job.kafka.properties import connection
+
         return connection(self.sink.spec.source, self.secrets)
 
 

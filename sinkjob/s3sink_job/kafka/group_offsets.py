@@ -65,6 +65,12 @@ class GroupOffsets:
 
 def refuse_members(admin: Admin, group: str) -> None:
     """Raises if the group has active consumers. Kafka would not accept our offsets then, either."""
+    if members := members_of(admin, group):
+        raise _in_use(group, f"has active members: {', '.join(members)}")
+
+
+def members_of(admin: Admin, group: str) -> list[str]:
+    """Active consumers of the group in words, the first few of them."""
     options = admin.short_timeout("DescribeConsumerGroupsOptions")
     try:
         answer = admin.client.describeConsumerGroups(admin.java_list([group]), options)
@@ -72,11 +78,23 @@ def refuse_members(admin: Admin, group: str) -> None:
         members = [f"{m.clientId()} at {str(m.host()).lstrip('/')}" for m in found]
     except Py4JJavaError as error:
         if root(error) == "GroupIdNotFoundException":
-            return
+            return []
         raise _translated(admin, error, group, "describe") from None
-    if members:
-        more = f" and {len(members) - MEMBERS_SHOWN} more" if len(members) > MEMBERS_SHOWN else ""
-        raise _in_use(group, f"has active members: {', '.join(sorted(members)[:MEMBERS_SHOWN])}{more}")
+    more = [f"{len(members) - MEMBERS_SHOWN} more"] if len(members) > MEMBERS_SHOWN else []
+    return [*sorted(members)[:MEMBERS_SHOWN], *more]
+
+
+def committed_offsets(admin: Admin, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The offsets that the group has committed, of those partitions in which it has."""
+    try:
+        options = admin.short_timeout("ListConsumerGroupOffsetsOptions")
+        stored = admin.client.listConsumerGroupOffsets(group, options).partitionsToOffsetAndMetadata().get()
+    except Py4JJavaError as error:
+        if root(error) == "GroupIdNotFoundException":
+            return {}
+        raise _translated(admin, error, group, "read the offsets of") from None
+    found = {at: stored.get(admin.partition(at)) for at in partitions}
+    return {at: int(entry.offset()) for at, entry in found.items() if entry is not None}
 
 
 def _refuse_offsets_of_others(admin: Admin, group: str, note: str) -> None:
