@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from s3sink_api.spec import MORE
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.columns.types import holds_something
-from s3sink_job.shape.columns import HEADERS, TIME
+from s3sink_job.shape.record_fields import HEADER_LIST, TIME
 from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
 from s3sink_job.shape.tombstones import tombstones
 from s3sink_job.task.encoding import Encoding
@@ -190,7 +190,7 @@ def test_the_parts_of_an_envelope_have_their_own_types() -> None:
     assert list(zip(rows.schema.names, rows.schema.types, strict=True)) == [
         ("key", pa.string()),
         ("value", pa.struct([("a", pa.int64())])),
-        ("headers", HEADERS),
+        ("headers", HEADER_LIST),
         ("metadata", pa.struct(place)),
     ]
 

@@ -52,7 +52,6 @@ NOT_BUILT: tuple[NotBuilt, ...] = (
     _SCHEMA,
     NotBuilt("spec.destination.assumeRoleArn", "give the role through the pod's credential chain", ("",)),
     NotBuilt("spec.destination.encryption.type", "use AES256 or KMS", ("AES256", "KMS")),
-    NotBuilt("spec.transform", "write the records as they are"),
 )
 
 

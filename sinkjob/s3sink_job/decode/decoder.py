@@ -52,11 +52,11 @@ class DecodedBatch:
     def __init__(self, batch: pa.RecordBatch, decoder: Decoder) -> None:
         self.batch = batch
         self.bad = BadRecords(batch)
-        self._decoder = decoder
+        self.decoder = decoder
         self._rows: pa.RecordBatch | None = None
 
     def input(self, part: str) -> InputFormat:
-        return self._decoder.key if part == "key" else self._decoder.value
+        return self.decoder.key if part == "key" else self.decoder.value
 
     def plain(self, part: str) -> Column:
         """Key or value in one column."""
@@ -73,18 +73,18 @@ class DecodedBatch:
     def rows(self) -> pa.RecordBatch:
         """The fields of the values as columns."""
         if self._rows is None:
-            self._rows, faults = self._decoder.value.rows(self.batch)
+            self._rows, faults = self.decoder.value.rows(self.batch)
             self.bad.add(Stage.DECODE, faults)
         return self._rows
 
     def schema_numbers(self) -> Column:
         """For each value the number of the schema that it was written with. Only for typed values."""
-        return self._decoder.typed_value.schema_numbers(self.batch)
+        return self.decoder.typed_value.schema_numbers(self.batch)
 
     @property
     def unknown_fields(self) -> int:
         """Values left out of what is decoded so far, because their schema has no field for them."""
-        typed = (part for part in (self._decoder.key, self._decoder.value) if isinstance(part, TypedInput))
+        typed = (part for part in (self.decoder.key, self.decoder.value) if isinstance(part, TypedInput))
         return sum(part.unknown_fields(self.batch) for part in typed)
 
     def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:

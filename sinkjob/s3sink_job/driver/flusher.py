@@ -88,6 +88,7 @@ class Flusher:
             records=manifest.rows,
             objects=len(manifest.data),
             bytes=manifest.size,
+            **({"filtered": manifest.filtered} if manifest.filtered else {}),
             reason=",".join(sorted({s.reason for s in manifest.slices})),
             seconds=round(now - self._began, 3),
         )

@@ -9,7 +9,7 @@ OF_TYPED_RECORDS = (
     *("key_schema", "value_schema", "key_registry", "value_registry"),
     *("key_options", "value_options", "evolution"),
 )
-SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout", *OF_TYPED_RECORDS)
+SINCE_0_2 = ("header", "delimiter", "quote", "flatten", "envelope", "nulls", "layout", *OF_TYPED_RECORDS, "transform")
 """Fields of an encoding's document that 0.1.0 does not accept."""
 
 TYPED_SCHEMA = "typed-"

@@ -164,6 +164,8 @@ class SinkState:
     end: FixedEnd | None = None
     """None in a run without endingOffsets."""
     letters: LetterTotals = LetterTotals()
+    filtered: int = 0
+    """Records that the transform left out since the first start."""
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset

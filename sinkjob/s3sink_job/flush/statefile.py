@@ -43,6 +43,8 @@ def state_to_json(state: SinkState) -> bytes:
         del doc["end"]
     if state.letters == LetterTotals():
         del doc["letters"]
+    if not state.filtered:
+        del doc["filtered"]
     newer: dict[str, dict[str, dict[int, Any]]] = {EPOCHS: {}, TRUNCATED_LOGS: {}}
     for name, topic in doc["topics"].items():
         # As 0.1.0 has it. With another text it would see a recreated topic.
@@ -99,6 +101,7 @@ def state_from_json(body: bytes, where: str) -> SinkState:
             truncations=tuple(Truncation(**t) for t in doc.get("truncations", ())),
             end=_fixed_end(doc.get("end")),
             letters=_letters(doc.get("letters", {})),
+            filtered=doc.get("filtered", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(

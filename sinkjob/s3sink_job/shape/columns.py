@@ -16,11 +16,10 @@ from s3sink_job.decode.bad_records import Fault, Stage
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.shape.lines import clash
 from s3sink_job.shape.origin import AIRBYTE_DATA, AIRBYTE_ID, AIRBYTE_TIME, OWN_FIELDS, Origin, millis
+from s3sink_job.shape.record_fields import TIME, header_lists
 from s3sink_job.shape.settings import Shape
 
 VALUE = "value"
-TIME = pa.timestamp("ms", "UTC")
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 class ColumnShaper:
@@ -51,7 +50,7 @@ class ColumnShaper:
         if "key" in envelope:
             parts["key"] = decoded.plain("key")
         if "headers" in envelope:
-            parts["headers"] = _headers(batch.column("headers"))
+            parts["headers"] = header_lists(batch.column("headers"))
         if "metadata" in envelope:
             parts["metadata"] = _struct(self._place(batch))
         return _batch({part: parts[part] for part in envelope})
@@ -96,7 +95,7 @@ class ColumnShaper:
         if self._shape.meta == "Quix":
             return {"_timestamp": time, "_key": key}
         place = {f"_{name}": column for name, column in self._place(batch).items()}
-        return {"_key": key, **place, "_headers": _headers(batch.column("headers"))}
+        return {"_key": key, **place, "_headers": header_lists(batch.column("headers"))}
 
     def _place(self, batch: pa.RecordBatch) -> dict[str, Column]:
         return {
@@ -146,16 +145,3 @@ def _without_clashes(rows: pa.RecordBatch, meta: str) -> tuple[pa.RecordBatch, d
         for row in pc.indices_nonzero(rows.column(name).is_valid()).to_pylist():
             found[row] = clash(name, meta)
     return rows.select([name for name in rows.schema.names if name not in own]), found
-
-
-def _headers(column: Column) -> Column:
-    """The headers as Spark reads them, but an empty list instead of null for a record without any."""
-    plain = pa.concat_arrays([column])
-    items = plain.flatten()
-    structs = pa.StructArray.from_arrays(
-        [items.field("key").cast(pa.string()), items.field("value").cast(pa.binary())],
-        fields=list(HEADERS.value_type),
-    )
-    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(plain), 0).cast(pa.int32()))
-    starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    return pa.ListArray.from_arrays(starts, structs, type=HEADERS)

@@ -19,6 +19,7 @@ from s3sink_job.flush.rollback import OF_TYPED_RECORDS, SINCE_0_2
 from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
 from s3sink_job.shape.settings import Shape
+from s3sink_job.shape.transform_settings import transform_from_doc, transform_to_doc
 from s3sink_job.task.encoding import Encoding
 
 _REGISTRY = TypeAdapter(SchemaRegistry)
@@ -36,6 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "envelope": Shape.envelope,
     "nulls": Shape.nulls,
     **dict.fromkeys(OF_TYPED_RECORDS, ""),
+    "transform": "",
 }
 """Fields that a document may lack."""
 
@@ -76,6 +78,7 @@ def whole_doc(encoding: Encoding) -> dict[str, Any]:
         "key_options": _options_to_doc(decoding.key_schemas),
         "value_options": _options_to_doc(decoding.value_schemas),
         "evolution": "" if decoding.evolution == SchemaEvolution() else asdict(decoding.evolution),
+        "transform": transform_to_doc(encoding.transform),
     }
 
 
@@ -105,6 +108,7 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
             ParquetOptions(known["row_group_bytes"], known["dictionary"], known["statistics"]),
             CsvOptions(known["header"], known["delimiter"], known["quote"]),
         ),
+        transform_from_doc(known["transform"]),
     )
 
 
