@@ -188,7 +188,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "layout": "The folders and names of their objects.",
         "format": "What is inside their objects.",
         "flush": "When they are flushed.",
-        "transform": "A transform of its own, instead of the sink's. With select [\"*\"] values stay as they are.",
+        "transform": 'A transform of its own, instead of the sink\'s. With select ["*"] values stay as they are.',
     },
     "Errors": {
         "records": "What to do with a record that cannot be written: Fail, Skip or DeadLetter.",

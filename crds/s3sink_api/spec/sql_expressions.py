@@ -84,7 +84,7 @@ def parse_select(text: str) -> SelectItem:
     if node["class"] != "STAR":
         found = _expression(text, node, check)
         if not found.name:
-            raise check.refusal(node, "needs a name: add AS and the name of its column")
+            raise Refusal(f"{text!r} needs a name: add AS and the name of its column", show=False)
         return found
     if node["relation_name"] or node["columns"] or node["expr"] or node["rename_list"]:
         raise check.refusal(node, "is not allowed: use *, * EXCLUDE (…) or * REPLACE (…)")

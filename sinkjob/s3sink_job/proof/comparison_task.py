@@ -22,6 +22,7 @@ from s3sink_job.proof.letter_contents import digests, letter_records, millis, re
 from s3sink_job.proof.object_contents import (
     UnreadableObject,
     UnreadableRecords,
+    comparable_lines,
     difference,
     expected_rows,
     read_rows,
@@ -126,6 +127,7 @@ class PartitionComparison(RecordsByObject):
                 wanted, found = letter_records(records), records_in_letters(found)
             else:
                 wanted = expected_rows(found, records, written.encoding, entry, schema, self.access)
+                found = comparable_lines(found, written.encoding)
         except UnreadableRecords as error:
             counts.add_finding(str(error))
             return

@@ -32,7 +32,7 @@ def unwrapped(values: ValueColumns, options: Debezium) -> ValueColumns:
     after, before, faults = _states(values)
     row = _chosen(deleted, before, after)
     lost = pc.and_(pc.is_in(op, value_set=pa.array(["c", "u", "r"])), row.is_null())
-    faults |= faults_at(true_rows(lost), REASON, "value is a change event without the row in its field after")
+    faults = faults_at(true_rows(lost), REASON, "value is a change event without the row in its field after") | faults
     added = {f"__{path.replace('.', '_')}": tuple(path.split(".")) for path in options.add_fields}
     columns = children(row) | {name: field_at(values.columns, path, values.count) for name, path in added.items()}
     found = values.with_faults(faults).with_columns(columns)

@@ -152,7 +152,7 @@ class Transformer:
         self._types = tuple(sorted({**before, **dict(found)}.items()))
 
     def _kept(self, decoded: DecodedBatch, values: ValueColumns, meta: Fields) -> Column | None:
-        keep = pa.array([True] * values.count) if values.dropped is None else pc.invert(values.dropped)
+        keep = pa.array([True] * values.count, pa.bool_()) if values.dropped is None else pc.invert(values.dropped)
         if self._skip_nulls:
             keep = pc.and_(keep, pc.invert(values.null))
         if self._late:
@@ -169,7 +169,7 @@ class Transformer:
     ) -> tuple[Column, dict[int, Fault]]:
         """A mask of the rows for which all are true, or that are at fault."""
         columns, faults = _evaluated(conditions, fields, count, "where")
-        keep = pa.array([True] * count)
+        keep = pa.array([True] * count, pa.bool_())
         for column in columns:
             true = column if pa.types.is_boolean(column.type) else pa.nulls(count, pa.bool_())
             if not pa.types.is_boolean(column.type) and not pa.types.is_null(column.type):
@@ -177,7 +177,7 @@ class Transformer:
                 faults |= faults_at(range(count), FAILED, why)
             keep = pc.and_(keep, pc.fill_null(true, False))
         if faults:
-            keep = pc.or_(keep, pa.array([row in faults for row in range(count)]))
+            keep = pc.or_(keep, pa.array([row in faults for row in range(count)], pa.bool_()))
         return keep, faults
 
     def _selected(self, values: ValueColumns, meta: Fields) -> ValueColumns:
