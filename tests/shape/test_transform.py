@@ -197,6 +197,9 @@ def test_a_type_that_changes_ends_the_slice_so_that_each_has_one() -> None:
     assert slice.input_types == ((("n",), '"int64"'),)
     with pytest.raises(TypesChanged):
         slice.build(batch_of(b'{"n": "9"}'))
+    whole = builder({"steps": [{"type": "Extract", "field": "a"}], "where": "b > 1"})
+    for value in (b'{"a": {"b": 1}}', b'{"a": {"b": 2, "c": "new"}}', b'{"a": {"b": 3, "c": "d"}}'):
+        whole.build(batch_of(value))
     assert slice.schema is not None
     assert slice.schema.record.field("n").type == pa.string()
 

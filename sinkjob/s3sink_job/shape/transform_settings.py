@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from s3sink_api.spec import Spec, Transform
-from s3sink_job.columns.types import EMPTY, Path, from_doc, to_doc
+from s3sink_job.columns.types import EMPTY, Path, from_doc
 from s3sink_job.flush.manifest import InputTypes
 
 _TRANSFORM = TypeAdapter(Transform)
@@ -52,11 +52,6 @@ def transform_from_doc(doc: Mapping[str, Any] | str) -> TransformSettings | None
     return TransformSettings(_TRANSFORM.validate_json(json.dumps(doc), by_alias=True, by_name=False)) if doc else None
 
 
-def input_types(record: pa.StructType, paths: Iterable[Path]) -> InputTypes:
-    found = ((path, type_at(record, path)) for path in sorted(paths))
-    return tuple((path, json.dumps(to_doc(kind))) for path, kind in found if not pa.types.is_null(kind))
-
-
 def type_at(kind: pa.DataType, path: Path) -> pa.DataType:
     """Null if there is no such field. Behind a map it is the type of its values."""
     for name in path:
@@ -65,6 +60,19 @@ def type_at(kind: pa.DataType, path: Path) -> pa.DataType:
         else:
             kind = kind.item_type if pa.types.is_map(kind) else pa.null()
     return kind
+
+
+def changed(before: pa.DataType, now: pa.DataType) -> bool:
+    """Whether a value that had a type has another one. New fields of records change nothing."""
+    if before.equals(now) or pa.types.is_null(before) or pa.types.is_null(now):
+        return False
+    if pa.types.is_struct(before) and pa.types.is_struct(now):
+        return any(changed(field.type, type_at(now, (field.name,))) for field in before)
+    if pa.types.is_list(before) and pa.types.is_list(now):
+        return changed(before.value_type, now.value_type)
+    if pa.types.is_map(before) and pa.types.is_map(now):
+        return changed(before.item_type, now.item_type)
+    return True
 
 
 def with_input_types(record: pa.StructType, inputs: InputTypes) -> pa.StructType:

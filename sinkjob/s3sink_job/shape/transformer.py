@@ -6,6 +6,7 @@ conditions, and select. Columns that are selected as they are do not pass throug
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from s3sink_api.spec.sql_expressions import Expression, Star, parse_filter, parse_select
 from s3sink_api.spec.transform_steps import Cast, Debezium, Mask
-from s3sink_job.columns.types import Column, Path
+from s3sink_job.columns.types import Column, Path, from_doc, to_doc
 from s3sink_job.decode.bad_records import BadRecords, Fault, Stage, faults_at
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.flush.manifest import InputTypes
@@ -24,7 +25,7 @@ from s3sink_job.shape.field_steps import WHOLE, source_paths, stepped
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.record_fields import KAFKA_COLUMNS, MetaFields, NoSuchField, field_at, is_meta
 from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate
-from s3sink_job.shape.transform_settings import TransformSettings, input_types
+from s3sink_job.shape.transform_settings import TransformSettings, changed, type_at
 from s3sink_job.shape.transformed_batch import FilteredBatch, TransformedBatch
 from s3sink_job.shape.value_columns import ValueColumns, true_rows
 
@@ -56,7 +57,7 @@ class Transformer:
         self._early = tuple(one for one in where if one.of_metadata)
         self._late = tuple(one for one in where if not one.of_metadata)
         self._items = tuple(parse_select(text) for text in self._transform.select or ())
-        self._types: InputTypes | None = settings.inputs or None
+        self._types = {path: from_doc(json.loads(text)) for path, text in settings.inputs}
         self._fixed = bool(settings.inputs)
 
     @property
@@ -67,7 +68,7 @@ class Transformer:
     @property
     def types(self) -> InputTypes:
         """Of the fields that expressions depend on, as all batches so far had them."""
-        return self._types or ()
+        return tuple((path, json.dumps(to_doc(kind))) for path, kind in sorted(self._types.items()))
 
     @cached_property
     def paths(self) -> frozenset[Path]:
@@ -143,13 +144,12 @@ class Transformer:
 
     def _check_types(self, columns: Mapping[str, Column]) -> None:
         record = pa.struct([pa.field(name, column.type) for name, column in columns.items()])
-        found = input_types(record, self.paths)
-        before = dict(self._types or ())
         if self._fixed:
             return
-        if any(before.get(path, kind) != kind for path, kind in found):
+        found = {path: kind for path in self.paths if not pa.types.is_null(kind := type_at(record, path))}
+        if any(changed(self._types[path], kind) for path, kind in found.items() if path in self._types):
             raise TypesChanged
-        self._types = tuple(sorted({**before, **dict(found)}.items()))
+        self._types |= found
 
     def _kept(self, decoded: DecodedBatch, values: ValueColumns, meta: Fields) -> Column | None:
         keep = pa.array([True] * values.count, pa.bool_()) if values.dropped is None else pc.invert(values.dropped)
