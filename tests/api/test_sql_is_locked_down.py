@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_api.spec.field_errors import Refusal
-from s3sink_api.spec.sql_expressions import Expression, locked_database, parse_filter, parse_select
+from s3sink_api.spec.sql_expressions import Expression, parse_filter, parse_select
 from s3sink_api.spec.sql_functions import FUNCTIONS, OPERATORS
+from s3sink_api.spec.sql_parser import locked_database
 from tests.api.documents import errors_of, minimal, put
 
 HOSTILE = [

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.sql_functions import (
@@ -24,11 +23,8 @@ from s3sink_api.spec.sql_functions import (
     PADDING,
     TYPES,
 )
+from s3sink_api.spec.sql_parser import SELECT, Node, parsed, position_in, to_sql
 
-if TYPE_CHECKING:
-    import duckdb
-
-Node: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
 """What a record has beside the fields of its value. These names win over fields of the value."""
@@ -36,7 +32,6 @@ HEADERS = "_headers"
 MOST_GROWTH = 16
 """How many times longer than the record a text may become. DuckDB does not limit the memory of single texts."""
 MOST_PADDING = 1_000
-SELECT = "SELECT "
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ class Expression:
         for inner in _nodes(node):
             if inner["class"] == "COLUMN_REF":
                 inner["column_names"] = [names[tuple(inner["column_names"])]]
-        return _to_sql({**node, "alias": ""})
+        return to_sql({**node, "alias": ""})
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ SelectItem: TypeAlias = Expression | Star
 
 def parse_select(text: str) -> SelectItem:
     """May raise a Refusal."""
-    node = _parse(text)
+    node = parsed(text)
     check = _Check(text)
     if node["class"] != "STAR":
         found = _expression(text, node, check)
@@ -94,7 +89,7 @@ def parse_select(text: str) -> SelectItem:
 
 def parse_filter(text: str) -> tuple[Expression, ...]:
     """The conditions that must all be true. May raise a Refusal."""
-    node = _parse(text)
+    node = parsed(text)
     check = _Check(text)
     if node["class"] == "STAR":
         raise check.refusal(node, "is no condition")
@@ -119,48 +114,6 @@ def _expression(text: str, node: Node, check: _Check, name: str = "") -> Express
     return Expression(text, json.dumps(node), name, tuple(paths), plain)
 
 
-def _parse(text: str) -> Node:
-    """The one expression of the text."""
-    # The line break ends a comment.
-    answer = json.loads(_ask("SELECT json_serialize_sql(?)", f"{SELECT}{text}\n"))
-    if answer["error"]:
-        at = f" at position {_position(text, int(answer['position']))}" if "position" in answer else ""
-        raise Refusal(f"is not a SQL expression{at}: {answer['error_message']}")
-    statements = answer["statements"]
-    node = statements[0]["node"]
-    if len(statements) > 1 or node["type"] != "SELECT_NODE":
-        raise Refusal("must be a single expression, and no statement")
-    if len(node["select_list"]) > 1:
-        second = _position(text, node["select_list"][1]["query_location"])
-        raise Refusal(f"must be a single expression: the second one begins at position {second}")
-    extra = [name for name, empty in _WHOLE.items() if not empty(node.get(name))]
-    if extra:
-        raise Refusal(f"must be a single expression, without {' and '.join(extra)}")
-    found: Node = node["select_list"][0]
-    return found
-
-
-def _nothing(value: Any) -> bool:
-    return not value
-
-
-_WHOLE: Mapping[str, Callable[[Any], bool]] = {
-    "from_table": lambda table: table["type"] == "EMPTY",
-    "cte_map": lambda tables: _nothing(tables["map"]),
-    "aggregate_handling": lambda handling: handling == "STANDARD_HANDLING",
-    **dict.fromkeys(
-        ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify"), _nothing
-    ),
-}
-"""The other parts of a SELECT, and when they are not there."""
-
-
-def _position(text: str, location: int) -> int:
-    """In characters, from 1. DuckDB counts bytes of the whole statement, from 0."""
-    before = text.encode()[: max(0, location - len(SELECT))]
-    return min(len(before.decode(errors="ignore")), max(0, len(text) - 1)) + 1
-
-
 class _Check:
     """Refuses nodes that are not on the list. `checked` returns the tree with fields of fields as one path each."""
 
@@ -181,7 +134,7 @@ class _Check:
             return Refusal(f"{self._text!r} {why}", show=False)
         raw = self._text.encode()[start - len(SELECT) :]
         part = (raw[: node["query_location_length"]] or raw).decode(errors="replace")
-        return Refusal(f"{part!r} at position {_position(self._text, start)} {why}", show=False)
+        return Refusal(f"{part!r} at position {position_in(self._text, start)} {why}", show=False)
 
     def _allowed(self, node: Node) -> Node:
         match node["class"]:
@@ -315,46 +268,3 @@ def _nodes(node: Node) -> Iterator[Node]:
     yield node
     for child in _children(node):
         yield from _nodes(child)
-
-
-def _to_sql(node: Node) -> str:
-    template = json.loads(_ask("SELECT json_serialize_sql(?)", f"{SELECT}1"))
-    template["statements"][0]["node"]["select_list"] = [node]
-    return _ask("SELECT json_deserialize_sql(?)", json.dumps(template)).removeprefix(SELECT)
-
-
-def _ask(sql: str, text: str) -> str:
-    import duckdb
-
-    parser = _parser().cursor()
-    try:
-        return str(parser.execute(sql, [text]).fetchall()[0][0])
-    except duckdb.Error as error:
-        raise Refusal(f"is not a SQL expression: {error}") from None
-
-
-@cache
-def _parser() -> duckdb.DuckDBPyConnection:
-    return locked_database()
-
-
-def locked_database() -> duckdb.DuckDBPyConnection:
-    """A database in memory without files, network, extensions and variables of Python, and no way back.
-
-    The package is loaded with the first transform: an operator without any saves its memory.
-    """
-    import duckdb
-
-    config = {
-        "threads": 1,
-        "memory_limit": "256MB",
-        "enable_external_access": False,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_community_extensions": False,
-        "python_enable_replacements": False,
-    }
-    database = duckdb.connect(config=config)  # type: ignore[arg-type]
-    database.execute("SET TimeZone = 'UTC'")
-    database.execute("SET lock_configuration = true")
-    return database

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_api.spec.sql_expressions import locked_database
+from s3sink_api.spec.sql_parser import locked_database
 from s3sink_job.columns.nested import with_text_keys
 from s3sink_job.columns.types import INT, TEXT, UNITS, Column
 
