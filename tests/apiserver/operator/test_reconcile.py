@@ -189,9 +189,9 @@ def test_a_restarted_operator_changes_nothing_about_a_healthy_sink(
 
 
 def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: Operator) -> None:
-    namespace.apply(sink(transform={"where": "a > 0"}, mode="FullRefresh", run="Once"))
+    namespace.apply(sink(transform={"where": "now() > a"}, mode="FullRefresh", run="Once"))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
-    assert "spec.transform: not built yet" in message
+    assert "spec.transform.where: 'now()' at position 1 is not allowed" in message
     assert "spec.mode: FullRefresh is not built yet" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
