@@ -78,9 +78,9 @@ class BadRecords:
         """Those among the rows that are kept, which are `batch`."""
         kept = BadRecords(batch)
         if self._found:
-            rows = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
-            places = {int(row): place for place, row in enumerate(rows) if row in self._found}
-            kept._found = {places[row]: found for row, found in self._found.items() if row in places}
+            mask = keep.to_numpy(zero_copy_only=False)
+            places = np.cumsum(mask) - 1
+            kept._found = {int(places[row]): found for row, found in self._found.items() if mask[row]}
         return kept
 
     def mask(self) -> Column:

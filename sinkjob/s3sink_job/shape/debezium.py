@@ -10,7 +10,7 @@ from s3sink_job.columns.cast import Inexact, as_text_at, cast_column
 from s3sink_job.columns.types import EMPTY, TEXT, Column, Path, merge
 from s3sink_job.decode.bad_records import Fault, faults_at
 from s3sink_job.shape.record_fields import field_at
-from s3sink_job.shape.value_columns import ValueColumns, children, true_rows
+from s3sink_job.shape.value_columns import ValueColumns, children, row_numbers, true_rows
 
 DELETED = "__deleted"
 DELETE, READABLE = "d", ("c", "u", "r", "d")
@@ -76,7 +76,6 @@ def _states(values: ValueColumns) -> tuple[Column, Column, dict[int, Fault]]:
 
 
 def _chosen(first: Column, yes: Column, no: Column) -> Column:
-    rows = pc.if_else(
-        first, pc.add(pa.array(range(len(first)), pa.int64()), len(first)), pa.array(range(len(first)), pa.int64())
-    )
-    return pa.concat_arrays([no, yes]).take(rows)
+    """Of each row the one or the other; Arrow's `if_else` has no kernel for all nested types."""
+    rows, count = row_numbers(len(first)), pa.scalar(len(first), pa.int64())
+    return pa.concat_arrays([no, yes]).take(pc.if_else(first, pc.add(rows, count), rows))

@@ -27,12 +27,15 @@ class ChangedValues:
 class FilteredBatch(DecodedBatch):
     """The rows of a decoded batch that are kept. Their values are as they were."""
 
-    def __init__(self, source: DecodedBatch, keep: Column | None, rows: pa.RecordBatch | None = None) -> None:
-        """`rows` are those of the batch that are kept, if it was decoded to columns."""
+    def __init__(self, source: DecodedBatch, keep: Column | None) -> None:
         super().__init__(source.batch if keep is None else source.batch.filter(keep), source.decoder)
         self._source, self._keep = source, keep
         self.bad = source.bad if keep is None else source.bad.kept(self.batch, keep)
+
+    def with_rows(self, rows: pa.RecordBatch) -> FilteredBatch:
+        """With the rows that are kept, so that their values are not decoded again."""
         self._rows = rows
+        return self
 
     def schema_numbers(self) -> Column:
         numbers = self._source.schema_numbers()
@@ -46,8 +49,8 @@ class FilteredBatch(DecodedBatch):
 class TransformedBatch(FilteredBatch):
     """With other values. A row that is `null` has a null value, whatever its columns say."""
 
-    def __init__(self, source: DecodedBatch, keep: Column | None, rows: pa.RecordBatch, null: Column) -> None:
-        super().__init__(source, keep, rows)
+    def __init__(self, source: FilteredBatch, rows: pa.RecordBatch, null: Column) -> None:
+        super().__init__(source, None)
         self._columns, self._null = rows, null
         if not null.equals(self.batch.column("value").is_null()):
             value = pc.if_else(null, pa.scalar(None, self.batch.column("value").type), self.batch.column("value"))

@@ -27,7 +27,7 @@ from s3sink_job.shape.record_fields import KAFKA_COLUMNS, MetaFields, NoSuchFiel
 from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate
 from s3sink_job.shape.transform_settings import TransformSettings, changed, type_at
 from s3sink_job.shape.transformed_batch import FilteredBatch, TransformedBatch
-from s3sink_job.shape.value_columns import ValueColumns, true_rows
+from s3sink_job.shape.value_columns import ValueColumns, everywhere, only, row_numbers, true_rows
 
 FAILED = "ExpressionFailed"
 NO_UNWRAP = Debezium()
@@ -127,10 +127,8 @@ class Transformer:
         source.bad.add(Stage.TRANSFORM, values.faults)
         if not self._transform.changes_values:
             with_fields = decoded.input("value").has_fields
-            return FilteredBatch(decoded, keep, _batch(values.columns, values.count) if with_fields else None), keep
-        found = TransformedBatch(decoded, keep, _batch(_without_values(values), values.count), values.null)
-        found.bad = source.bad
-        return found, keep
+            return source.with_rows(_batch(values.columns, values.count)) if with_fields else source, keep
+        return TransformedBatch(source, _batch(_without_values(values), values.count), values.null), keep
 
     def _values(self, decoded: DecodedBatch) -> ValueColumns:
         null = decoded.batch.column("value").is_null()
@@ -152,7 +150,7 @@ class Transformer:
         self._types |= found
 
     def _kept(self, decoded: DecodedBatch, values: ValueColumns, meta: Fields) -> Column | None:
-        keep = pa.array([True] * values.count, pa.bool_()) if values.dropped is None else pc.invert(values.dropped)
+        keep = everywhere(values.count) if values.dropped is None else pc.invert(values.dropped)
         if self._skip_nulls:
             keep = pc.and_(keep, pc.invert(values.null))
         if self._late:
@@ -169,7 +167,7 @@ class Transformer:
     ) -> tuple[Column, dict[int, Fault]]:
         """A mask of the rows for which all are true, or that are at fault."""
         columns, faults = _evaluated(conditions, fields, count, "where")
-        keep = pa.array([True] * count, pa.bool_())
+        keep = everywhere(count)
         for column in columns:
             true = column if pa.types.is_boolean(column.type) else pa.nulls(count, pa.bool_())
             if not pa.types.is_boolean(column.type) and not pa.types.is_null(column.type):
@@ -177,7 +175,7 @@ class Transformer:
                 faults |= faults_at(range(count), FAILED, why)
             keep = pc.and_(keep, pc.fill_null(true, False))
         if faults:
-            keep = pc.or_(keep, pa.array([row in faults for row in range(count)], pa.bool_()))
+            keep = pc.or_(keep, only(faults, count))
         return keep, faults
 
     def _selected(self, values: ValueColumns, meta: Fields) -> ValueColumns:
@@ -267,7 +265,7 @@ def _without_values(values: ValueColumns) -> Mapping[str, Column]:
     """The columns, null where the value is."""
     if not pc.any(values.null).as_py():
         return values.columns
-    rows = pc.if_else(values.null, pa.scalar(None, pa.int64()), pa.array(range(values.count), pa.int64()))
+    rows = pc.if_else(values.null, pa.scalar(None, pa.int64()), row_numbers(values.count))
     return {name: column.take(rows) for name, column in values.columns.items()}
 
 

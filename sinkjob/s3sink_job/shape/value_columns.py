@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,6 +52,22 @@ class ValueColumns:
 def children(column: Column) -> dict[str, Column]:
     """The fields of a struct; null where the struct is null."""
     return dict(zip(column.type.names, column.flatten(), strict=True))
+
+
+def everywhere(count: int) -> Column:
+    """A mask of all rows."""
+    return pa.array(np.ones(count, np.bool_))
+
+
+def only(rows: Iterable[int], count: int) -> Column:
+    """A mask of these rows."""
+    mask = np.zeros(count, np.bool_)
+    mask[list(rows)] = True
+    return pa.array(mask)
+
+
+def row_numbers(count: int) -> Column:
+    return pa.array(np.arange(count, dtype=np.int64))
 
 
 def true_rows(mask: Column) -> list[int]:
