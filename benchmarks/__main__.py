@@ -14,6 +14,7 @@ from benchmarks import report
 from benchmarks.bench import Bench, Round
 from benchmarks.cases import BESIDE, CASES, LIMIT, MANY, REFERENCE, SHAPES, WARM_UP, Case
 from benchmarks.runner import ChildFailed
+from benchmarks.topic import Events, Filler
 from tools.parts.kafka import KafkaBroker
 from tools.parts.s3 import Versitygw
 
@@ -52,7 +53,7 @@ def main() -> int:
         report.show(console, rounds, chosen.records)
         shapes: dict[str, Round] = {}
         if chosen.shapes:
-            topic = bench.topic("shapes", chosen.shapes)
+            topic = bench.topic("shapes", chosen.shapes, Filler(kafka, Events(), headers=True))
             shapes = bench.turns(SHAPES.values(), topic, chosen.shapes, chosen.warm_up, chosen.rounds)
             report.show(console, shapes, chosen.shapes, REFERENCE)
             shapes[MANY.name] = bench.many(MANY, MANY_RECORDS)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.json_schema_topic import SCHEMA
+from benchmarks.topic import SAMPLE
 from s3sink_api.formats import INPUT_FORMATS, InputFormat
 from s3sink_api.spec import SpecError, parse
 from s3sink_job.base.secrets import Secrets, write_secrets
@@ -40,6 +41,7 @@ class Case:
     input: InputFormat = "Json"
     schema: str = ""
     """Supplied by the manifest."""
+    transform: dict[str, Any] = field(default_factory=dict)
 
     @property
     def warm_up(self) -> str:
@@ -62,6 +64,7 @@ CASES = {name: Case(name, KINDS.get(name, "drain"), format) for name, format in 
 _BY_FIELD = {"type": "Field", "path": ["customer", "country"]}
 _BY_HOUR = {"type": "Time", "source": "Record", "format": "'hour='yyyy-MM-dd-HH"}
 REFERENCE = "parquet"
+KEEPS_ALL, DROPS_MOST = "parquet-where-keeps-all", "parquet-where-header-drops-90-percent"
 SHAPES = {
     case.name: case
     for case in (
@@ -71,9 +74,11 @@ SHAPES = {
         Case("avro", "drain", {"type": "Avro", "compression": {"codec": "Zstd"}}),
         Case("csv", "drain", {"type": "Csv"}),
         Case("json-gzip", "drain", {"type": "Json", "compression": {"codec": "Gzip"}}),
+        Case(KEEPS_ALL, "drain", FORMATS[COLUMNS], transform={"where": "quantity > 0 AND customer.id >= 0"}),
+        Case(DROPS_MOST, "drain", FORMATS[COLUMNS], transform={"where": f"_headers['{SAMPLE}'] = 'yes'"}),
     )
 }
-"""The cost of other formats and layouts, compared with Parquet."""
+"""The cost of other formats and layouts and of transforms, compared with Parquet."""
 BESIDE, AVRO, PROTOBUF = "json-parquet-beside-avro", "avro-parquet", "protobuf-parquet"
 LAST_VERSION, VERSIONS = "avro-parquet-last-version", "avro-parquet-10-versions"
 AVRO_TOPIC, LAST_VERSION_TOPIC, VERSIONS_TOPIC = "avro-events", "avro-last-version", "avro-versions"
@@ -118,6 +123,7 @@ def document(case: Case, *, bootstrap: str, endpoint: str, cores: int, registry:
             "format": case.format,
             "layout": case.layout,
             "flush": case.flush,
+            **({"transform": case.transform} if case.transform else {}),
             # Failures must show at once: retries would distort the measurement.
             "errors": {"retries": {"max": 0}},
             "spark": {"driver": {"cores": cores, "memory": case.memory}},

@@ -19,7 +19,9 @@ from benchmarks.cases import (
     AVRO,
     BESIDE,
     COLUMNS,
+    DROPS_MOST,
     JSON_SCHEMA,
+    KEEPS_ALL,
     LAST_VERSION,
     LIMIT,
     LINES,
@@ -34,7 +36,7 @@ HERE = Path(__file__).parent
 RESULTS, DETAILS = HERE / "results.json", HERE / "details.json"
 RATIOS = {LINES: 0.50, COLUMNS: 0.25}
 PEAK_MIB = 1.3e9 / MIB
-SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6}
+SHAPE_RATIOS = {"parquet-by-field": 0.7, "parquet-by-hour": 0.7, "avro": 0.6, KEEPS_ALL: 1 / 1.15, DROPS_MOST: 2.0}
 TYPED_RATIOS = (
     (AVRO, BESIDE, 1.5),
     (VERSIONS, LAST_VERSION, 0.85),

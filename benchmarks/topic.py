@@ -10,7 +10,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError, Producer
 
@@ -34,6 +34,10 @@ START, STEP = 1_767_225_600_000, 86.4
 """Milliseconds: the time of the first record, and the step to the next. Two million records span two days."""
 MILLIS = [b".%03dZ" % millis for millis in range(0, 1000, 5)]
 PATIENCE = 60.0
+SAMPLE = "sample"
+"""A header that is `yes` in every tenth record, in topics with headers."""
+Headers: TypeAlias = list[tuple[str, str | bytes | None]]
+HEADERS: list[Headers] = [[(SAMPLE, b"yes" if n == 0 else b"no")] for n in range(10)]
 
 
 class Values(Protocol):
@@ -106,8 +110,8 @@ def create(kafka: KafkaBroker, topic: str) -> None:
 class Filler:
     """Appends the same number of events to every partition of a topic."""
 
-    def __init__(self, kafka: KafkaBroker, events: Values) -> None:
-        self._events = events
+    def __init__(self, kafka: KafkaBroker, events: Values, *, headers: bool = False) -> None:
+        self._events, self._headers = events, HEADERS if headers else None
         self._written: dict[str, int] = {}
         self._failures: list[KafkaError] = []
         self._producer = Producer(
@@ -125,7 +129,8 @@ class Filler:
         start = self._written.get(topic, 0)
         for partition in range(PARTITIONS):
             for n, value in enumerate(self._events.values(partition, start, per_partition), 1):
-                self._send(topic, partition, value, _time(partition, start + n - 1))
+                headers: Headers = self._headers[n % 10] if self._headers else []
+                self._send(topic, partition, value, _time(partition, start + n - 1), headers)
                 if n % 10_000 == 0 or n == per_partition:
                     self._producer.poll(0)
                     step(10_000 if n % 10_000 == 0 else n % 10_000)
@@ -134,10 +139,17 @@ class Filler:
             raise PartFailed(f"{left} records unsent, {len(self._failures)} refused: {self._failures[:1]}")
         self._written[topic] = start + per_partition
 
-    def _send(self, topic: str, partition: int, value: bytes, time: int) -> None:
+    def _send(self, topic: str, partition: int, value: bytes, time: int, headers: Headers) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, partition=partition, timestamp=time, on_delivery=self._delivered)
+                self._producer.produce(
+                    topic,
+                    value,
+                    partition=partition,
+                    timestamp=time,
+                    headers=headers,
+                    on_delivery=self._delivered,
+                )
                 return
             except BufferError:
                 self._producer.poll(0.1)

@@ -91,6 +91,7 @@ class FlushStatus(StatusPart):
     next_due: str | None = _time("When the next flush rule applies, if records wait.")
     total_records: int | None = _count("Records since the sink's first start.")
     total_objects: int | None = _count("Objects since the sink's first start.")
+    total_filtered: int | None = _count("Records that the transform left out since the sink's first start.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,21 @@ spec:
   flush: {records: 50000, bytes: 500Mi, interval: 30m, aligned: 15m, timezone: Europe/Berlin, recordWindow: 1h}
   delivery: AtLeastOnce
   nullValues: Separate
-  transform: {select: ["*", "upper(country) AS cc"], where: "amount > 0"}
+  transform:
+    unwrap: Debezium
+    debezium: {deletes: Drop, addFields: [op]}
+    steps:
+      - {type: Drop, fields: [a]}
+      - {type: Rename, field: b, as: c}
+      - {type: Mask, fields: [d], replacement: x}
+      - {type: Insert, field: e, source: Topic}
+      - {type: Insert, field: f, value: fixed}
+      - {type: Cast, fields: [g], to: Int64}
+      - {type: Flatten, separator: _}
+      - {type: Hoist, field: h}
+      - {type: Extract, field: h}
+    select: ["*", "upper(country) AS cc"]
+    where: "amount > 0"
   routes:
     - topics: [payments]
       source:
@@ -451,7 +465,7 @@ def documents(draw: st.DrawFn) -> Document:
             flush=_flushes,
             delivery=st.sampled_from(["ExactlyOnce", "AtLeastOnce"]),
             nullValues=st.sampled_from(["Write", "Skip", "Fail", "Separate"]),
-            transform=st.fixed_dictionaries({"where": _words}),
+            transform=st.fixed_dictionaries({"where": st.sampled_from(["amount > 0", "_key = 'k'"])}),
             routes=_routes(topics, layouts),
             errors=_some(
                 records=st.sampled_from(["Fail", "Skip"]),

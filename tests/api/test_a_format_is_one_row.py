@@ -17,7 +17,7 @@ from s3sink_api.spec import Format
 CONTRACT = Path(s3sink_api.__file__).parent
 # The table, sentences about fields, and classes that are called like a format.
 MAY_NAME_FORMATS = {"formats.py", "definition/descriptions.py", "spec/__init__.py"}
-DEFAULTS = {"format: InputFormat ="}
+DEFAULTS = {"format: InputFormat =", "CastType ="}
 
 
 def test_every_format_has_a_row() -> None:

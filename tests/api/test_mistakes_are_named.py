@@ -505,7 +505,7 @@ REFUSED = [
     ("spec.flush.records", 10**30, "", "is a number out of range"),
     ("spec.flush.bytes", "1.5", "", "must be a quantity such as 64Mi"),
     ("spec.flush.bytes", "2Ei", "", "must be at most 1Ei"),
-    ("spec.transform", {}, "spec.transform.select", "must be set, unless where is"),
+    ("spec.transform", {}, "spec.transform.select", "must be set, unless where, unwrap or steps is"),
     ("spec.transform", {"select": []}, "spec.transform.select", "must have at least 1 item, got 0"),
     ("spec.routes", [{"topics": []}], "spec.routes[0].topics", "must name at least one topic, unless topicPattern is"),
     ("spec.routes", [{}], "spec.routes[0].topics", "must name at least one topic, unless topicPattern is set"),

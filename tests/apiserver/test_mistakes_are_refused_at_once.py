@@ -169,7 +169,7 @@ REFUSED: list[tuple[str, Any, str]] = [
         {"format": "Json", "validate": True},
         "spec.source.value.validate: Forbidden: is only for JsonSchema",
     ),
-    ("spec.transform", {}, "spec.transform.select: Required value: must be set, unless where is"),
+    ("spec.transform", {}, "spec.transform.select: Required value: must be set, unless where, unwrap or steps is"),
     (
         "spec.routes",
         routed(format={"type": "Avro", "compression": {"codec": "Gzip"}}),

@@ -63,6 +63,7 @@ NEW: dict[str, dict[str, Any]] = {
     "an extension": {"format": {"type": "Json"}, "layout": {"extension": ".ndjson"}},
     "a route": {"routes": [{"topics": ["orders"], "destination": {"prefix": "elsewhere"}}]},
     "dead letters": {"errors": {"records": "DeadLetter", "deadLetter": {"prefix": "_dead_letter"}}},
+    "a transform": {"transform": {"where": "a > 0"}},
     "another bucket": {"routes": [{"topics": ["orders"], "destination": {"bucket": "vault"}}]},
 }
 

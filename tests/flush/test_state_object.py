@@ -403,3 +403,15 @@ def test_columns_of_typed_records_raise_the_version() -> None:
     assert json.loads(state_to_json(typed))["formatVersion"] == 3
     assert json.loads(state_to_json(state))["formatVersion"] == 1
     assert state_from_json(state_to_json(typed), "here") == typed
+
+
+def test_filtered_records_are_in_manifest_and_state_only_where_there_are_any() -> None:
+    part = replace(slice_entry(0, 5), rows=2, filtered=3, inputs=((("a", "b"), '"int64"'),))
+    flush = manifest(after=state_of(0), slices=(part,))
+    assert manifest_from_json(flush.to_json(), WHERE) == flush
+    assert json.loads(flush.to_json())["formatVersion"] == 2
+    state = commit(commit(state_of(0), flush), replace(manifest(2, slices=(slice_entry(5, 6),)), previous=flush.name))
+    assert state_from_json(state_to_json(state), WHERE).filtered == 3
+    plain = json.loads(manifest(slices=(slice_entry(0, 5),)).to_json())
+    assert not {"filtered", "inputs"} & set(plain["slices"][0])
+    assert "filtered" not in json.loads(state_to_json(state_of(0)))

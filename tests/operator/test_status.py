@@ -83,10 +83,10 @@ def test_one_missed_poll_changes_nothing() -> None:
 
 
 def test_every_mistake_in_the_spec_is_named_with_its_path() -> None:
-    status = status_of(observed(resource({"flush": {"interval": 5}, "transform": {"where": "a > 0"}})))
+    status = status_of(observed(resource({"flush": {"interval": 5}, "transform": {"where": "now() > a"}})))
     assert named(status, "Accepted") == ("False", "InvalidSpec")
     assert "spec.flush.interval: must be a duration" in message(status, "Accepted")
-    assert "spec.transform: not built yet" in message(status, "Accepted")
+    assert "spec.transform.where: 'now()' at position 1 is not allowed" in message(status, "Accepted")
     assert (status["phase"], named(status, "Ready")) == ("Failed", ("False", "SpecRefused"))
 
 

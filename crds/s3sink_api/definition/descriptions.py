@@ -17,7 +17,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "flush": "When a topic-partition is flushed: by the first rule that applies.",
         "delivery": "The guarantee to require. ExactlyOnce fails on a store without conditional writes.",
         "nullValues": "What to do with tombstones, records without a value.",
-        "transform": "Spark SQL projections and filters on the decoded value.",
+        "transform": "What changes between decoding and writing: unwrap, then steps, then where, then select.",
         "routes": "Topics with a decoding, destination, layout, format or flush of their own. The rest is inherited.",
         "errors": "What to do with records that cannot be written, and how to retry.",
         "spark": "The pods that the job runs in.",
@@ -27,8 +27,26 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "to": "Where the partitions that exist at that time start. Others start at the earliest offset.",
     },
     "Transform": {
-        "where": "A Spark SQL condition. Records that do not match are left out.",
-        "select": "Spark SQL expressions, one for each column.",
+        "unwrap": "Debezium: the row in a change event instead of the event.",
+        "debezium": "With unwrap Debezium: what to do with deletes, and which fields of the event to keep.",
+        "steps": "Changes of fields, one after another, as Kafka Connect's transformations make them.",
+        "where": "A SQL condition of DuckDB. Records for which it is not true are left out, and counted as filtered.",
+        "select": "SQL expressions of DuckDB, one for each column: *, fields, or an expression with AS and a name.",
+    },
+    "Debezium": {
+        "deletes": "Rows (the row before, with __deleted), Drop (left out) or Tombstones (a null value).",
+        "addFields": "Fields of the event that become columns with __ before their name, such as source.ts_ms.",
+    },
+    "Step": {
+        "type": "What the step does: Drop, Rename, Mask, Insert, Cast, Flatten, Hoist or Extract.",
+        "fields": "With Drop, Mask and Cast: the fields. One that a record does not have changes nothing.",
+        "field": "With Rename and Extract: the field. With Insert and Hoist: the new field.",
+        "as": "With Rename: the new name.",
+        "replacement": "With Mask: the text or number instead of the value. If absent: empty, 0 or false.",
+        "value": "With Insert: a fixed text.",
+        "source": "With Insert: what of the record: Topic, Partition, Offset or Timestamp.",
+        "to": "With Cast: the type.",
+        "separator": "With Flatten: between the names. A dot if absent.",
     },
     "Source": {
         "bootstrapServers": "The brokers as host:port, several separated by commas.",
@@ -200,6 +218,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "layout": "The folders and names of their objects.",
         "format": "What is inside their objects.",
         "flush": "When they are flushed.",
+        "transform": 'A transform of its own, instead of the sink\'s. With select ["*"] values stay as they are.',
     },
     "Errors": {
         "records": "What to do with a record that cannot be written: Fail, Skip or DeadLetter.",
@@ -254,6 +273,7 @@ _SAME_AS |= dict.fromkeys(("FromEarliest", "FromLatest", "FromTimestamp", "FromO
 _SAME_AS |= dict.fromkeys(("ToLatest", "ToTimestamp", "ToOffsets"), "EndingOffsets")
 _SAME_AS |= dict.fromkeys(("Aes256", "Kms", "CustomerKey"), "Encryption")
 _SAME_AS |= dict.fromkeys(("ByTopic", "ByPartition", "ByField", "ByKey", "ByHeader", "ByTime"), "PartitionItem")
+_SAME_AS |= dict.fromkeys(("Drop", "Rename", "Mask", "Insert", "Cast", "Flatten", "Hoist", "Extract"), "Step")
 
 
 def described(section: str, field: str) -> str:

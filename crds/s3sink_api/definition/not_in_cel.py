@@ -102,6 +102,16 @@ NOT_IN_CEL: tuple[NotInCel, ...] = (
         "Looking up 5,000 topics in 16,000 topics of routes costs 100 times what the API server allows a rule.",
     ),
     NotInCel(
+        r"spec\.(routes\[[0-9]+\]\.)?transform\.(where|select(\[[0-9]+\])?)",
+        r"(is not a SQL expression|must be a single expression|is a condition|has the name|repeats \*|['\"]).*",
+        "The text is SQL, and CEL cannot parse SQL.",
+    ),
+    NotInCel(
+        r"spec\.routes\[[0-9]+\]\.transform\.(unwrap|steps|select)",
+        r"must be left out, since .* write values as they are.*",
+        "Whether a route sets or inherits both, of 64 routes, costs more than the API server allows all rules.",
+    ),
+    NotInCel(
         r".*",
         r"is too large or too deeply nested; make the document smaller",
         "A rule sees neither the depth nor the size of the document. This limit is for files; the API server has its"

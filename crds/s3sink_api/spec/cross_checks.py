@@ -16,6 +16,7 @@ from s3sink_api.spec.partition_items import ByKey, ByTime
 from s3sink_api.spec.reset import Reset
 from s3sink_api.spec.routes import Sections
 from s3sink_api.spec.source import check_topics
+from s3sink_api.spec.transform import Transform
 
 
 def _schedule(schedule: str | None, sections: Sections) -> None:
@@ -168,6 +169,30 @@ _WALLCLOCK_CEL = Rule(
     at=".layout.partitionBy",
 )
 
+_VALUES_AS_THEY_ARE = formats_where(lambda traits: not traits.envelope and traits.rows != "Columns")
+CHANGES_VALUES = ("unwrap", "steps", "select")
+_ONLY_WHERE = f"format.type {alternatives(_VALUES_AS_THEY_ARE, 'and')} write values as they are; only where is possible"
+
+
+def _changed_values(transform: Transform | None, sections: Sections) -> None:
+    """A format that writes the bytes of values has no place for other fields."""
+    format = sections.get("format")
+    if transform is None or format is None or format.type not in _VALUES_AS_THEY_ARE:
+        return
+    for name in CHANGES_VALUES:
+        if getattr(transform, name):
+            raise Refusal(f"must be left out, since {_ONLY_WHERE}", at=(name,), show=False)
+
+
+_CHANGED_VALUES_CEL = tuple(
+    forbidden(
+        f"{is_not_in('self.format.type', _VALUES_AS_THEY_ARE)} || !has(self.transform) || !has(self.transform.{name})",
+        f"must be left out, since {_ONLY_WHERE}",
+        at=f".transform.{name}",
+    )
+    for name in CHANGES_VALUES
+)
+
 
 SHOWN_AT_ONCE = (
     f"must not be {alternatives(ONE_RECORD_FORMATS)} with mode: FullRefresh, since its objects are visible before the"
@@ -196,6 +221,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
     "reset": (_offsets_of_reset,),
     "layout": (_folders_of_fields,),
     "format": (_names_of_one_record_objects, _full_refresh_hides_objects, _fields_of_keys),
+    "transform": (_changed_values,),
     "errors": dead_letter_checks.CHECKS,
 }
 """By the field of the spec that is checked. The fields before it are parsed already."""
@@ -207,6 +233,7 @@ CEL: tuple[Rule, ...] = (
             *(*dead_letter_checks.MISSING_VALUES_CEL, _OBJECT_NAME_CEL, _FIELDS_OF_KEYS_CEL, _TYPES_OF_KEYS_CEL),
         ),
     ),
+    *_CHANGED_VALUES_CEL,
     # Lists and texts are too costly to judge twice: of old ones the API server does not know how long they may be.
     _WALLCLOCK_CEL,
     _FOLDERS_OF_FIELDS_CEL,

@@ -49,7 +49,6 @@ _SCHEMA = NotBuilt(
 NOT_BUILT: tuple[NotBuilt, ...] = (
     NotBuilt("spec.source.key.schema", _OMIT, ("",), only_with=_COLUMNS_BY_SCHEMA),
     _SCHEMA,
-    NotBuilt("spec.transform", "write the records as they are"),
 )
 
 

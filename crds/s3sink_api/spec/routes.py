@@ -18,6 +18,7 @@ from s3sink_api.spec.layout import Layout, Padding
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.source import TOPICS_OR_PATTERN_CEL, RouteSource, Source, Topics, topics_or_pattern
 from s3sink_api.spec.text_types import Regex
+from s3sink_api.spec.transform import Transform
 
 T = TypeVar("T")
 
@@ -101,6 +102,7 @@ class Sections(TypedDict, total=False):
     layout: Layout
     format: Format
     flush: Flush
+    transform: Transform | None
     routes: tuple[Route, ...]
 
 
@@ -113,6 +115,7 @@ class Route:
     layout: Override[Layout] | None = None
     format: Override[Format] | None = None
     flush: Override[Flush] | None = None
+    transform: Transform | None = None
 
     @field_validator("topics")
     @classmethod
@@ -135,6 +138,7 @@ class Route:
                 merged[name] = base if base is None or own is None else own.over(base)
             except Refusal as refusal:
                 raise refusal.below(name) from None
+        merged["transform"] = self.transform or sections.get("transform")
         return {name: section for name, section in merged.items() if section is not None}
 
 

@@ -72,7 +72,12 @@ class Spec:
     def for_route(self, route: Route) -> Spec:
         """The spec as it is for the topics of a route."""
         sections = Sections(
-            source=self.source, destination=self.destination, layout=self.layout, format=self.format, flush=self.flush
+            source=self.source,
+            destination=self.destination,
+            layout=self.layout,
+            format=self.format,
+            flush=self.flush,
+            transform=self.transform,
         )
         return replace(self, **route.over(sections), routes=())
 

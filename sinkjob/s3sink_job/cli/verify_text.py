@@ -18,6 +18,8 @@ def verify_text(report: VerifyReport) -> str:
         f"gaps        {gap_offsets:,} offsets in {len(report.gaps)} recorded gaps",
         f"skipped     {report.skipped:,} bad records",
     ]
+    if report.filtered:
+        lines.append(f"filtered    {report.filtered:,} records that the transform left out")
     if report.left is not None:
         left = f"{report.left:,} offsets below it are not written yet" if report.left else "reached"
         lines.append(f"end         endingOffsets: {left}")

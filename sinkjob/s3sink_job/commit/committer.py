@@ -123,6 +123,8 @@ def _entry(result: SliceResult) -> SliceEntry:
         rows=sum(o.rows for o in result.objects if not o.letters),
         skipped=result.skipped,
         letters=result.letters,
+        filtered=result.filtered,
+        inputs=result.inputs,
         bytes=sum(o.bytes for o in result.objects if not o.letters),
         # A slice that stopped early had read further, so its bytes would be a wrong measure.
         read=result.read_bytes if result.failure is None else 0,

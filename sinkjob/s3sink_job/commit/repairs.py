@@ -174,7 +174,9 @@ def _left_out(committed: Iterable[SliceEntry], part: Slice) -> LeftOut:
     place = (part.topic, part.generation, part.partition)
     own = [entry for entry in committed if (entry.topic, entry.generation, entry.partition) == place]
     skipped = frozenset(offset for entry in own for offset in entry.skipped)
-    return LeftOut(skipped, frozenset(offset for entry in own for offset in entry.letters))
+    letters = frozenset(offset for entry in own for offset in entry.letters)
+    inputs = next((entry.inputs for entry in own if entry.start <= part.start < entry.end), ())
+    return LeftOut(skipped, letters, inputs)
 
 
 def _contains(part: Slice, remainder: Remainder) -> bool:

@@ -20,6 +20,7 @@ class Stage(StrEnum):
     """Where in the pipeline a record was refused."""
 
     DECODE = "Decode"
+    TRANSFORM = "Transform"
     SHAPE = "Shape"
     LAYOUT = "Layout"
     FORMAT = "Format"
@@ -72,6 +73,21 @@ class BadRecords:
     def add(self, stage: Stage, faults: Faults) -> None:
         for row, fault in faults.items():
             self._found.setdefault(row, (stage, fault))
+
+    def kept(self, batch: pa.RecordBatch, keep: Column) -> BadRecords:
+        """Those among the rows that are kept, which are `batch`."""
+        kept = BadRecords(batch)
+        if self._found:
+            mask = keep.to_numpy(zero_copy_only=False)
+            places = np.cumsum(mask) - 1
+            kept._found = {int(places[row]): found for row, found in self._found.items() if mask[row]}
+        return kept
+
+    def mask(self) -> Column:
+        """A mask of the bad rows."""
+        bad = np.zeros(self.batch.num_rows, np.bool_)
+        bad[list(self._found)] = True
+        return pa.array(bad)
 
     def __len__(self) -> int:
         return len(self._found)

@@ -64,11 +64,11 @@ class DecodedBatch:
     def __init__(self, batch: pa.RecordBatch, decoder: Decoder) -> None:
         self.batch = batch
         self.bad = BadRecords(batch)
-        self._decoder = decoder
+        self.decoder = decoder
         self._rows: dict[str, pa.RecordBatch] = {}
 
     def input(self, part: str) -> InputFormat:
-        return self._decoder.of(part)
+        return self.decoder.of(part)
 
     def plain(self, part: str) -> Column:
         """Key or value in one column."""
@@ -91,12 +91,12 @@ class DecodedBatch:
 
     def schema_numbers(self) -> Column:
         """For each value the number of the schema that it was written with. Only for typed values."""
-        return self._decoder.typed_value.schema_numbers(self.batch)
+        return self.decoder.typed_value.schema_numbers(self.batch)
 
     @property
     def unknown_fields(self) -> int:
         """Values left out of what is decoded so far, because their schema has no field for them."""
-        typed = (part for part in (self._decoder.key, self._decoder.value) if isinstance(part, TypedInput))
+        typed = (part for part in (self.decoder.key, self.decoder.value) if isinstance(part, TypedInput))
         return sum(part.unknown_fields(self.batch) for part in typed)
 
     def fields(self, part: str, paths: Mapping[Path, bool]) -> dict[Path, FieldValues]:

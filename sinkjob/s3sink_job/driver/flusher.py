@@ -119,6 +119,7 @@ def _summary(manifest: Manifest, seconds: float) -> dict[str, Any]:
         "records": manifest.rows,
         "objects": len(manifest.data),
         "bytes": manifest.size,
+        **({"filtered": manifest.filtered} if manifest.filtered else {}),
         "reason": ",".join(sorted({s.reason for s in manifest.slices})),
         "seconds": round(seconds, 3),
     }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.rollback import known_to_0_1
@@ -14,8 +14,10 @@ FORMAT_VERSION = 2
 """0.1.0 reads and writes 1. 2 has encodings that it does not have, routes, other buckets, and dead letters."""
 STAGED = "Staged"
 """Of objects of dead letters that are to be sent to a topic."""
-SINCE_0_2 = ("bucket", "letters", "offsets")
+SINCE_0_2 = ("bucket", "letters", "offsets", "filtered", "inputs")
 """Fields of objects and slices that are left out where they are empty."""
+InputTypes: TypeAlias = tuple[tuple[tuple[str, ...], str], ...]
+"""By the path of a decoded field: its type, as text. Fields without a value are not there."""
 OF_DEAD_LETTERS = ("last_letter", "letter_topic")
 """Fields of a manifest that are left out where there are no dead letters."""
 
@@ -87,6 +89,10 @@ class SliceEntry:
     """Whether more offsets after it were due. They still are."""
     letters: tuple[int, ...] = ()
     """Offsets of dead letters."""
+    filtered: int = 0
+    """Records that the transform left out."""
+    inputs: InputTypes = ()
+    """The types of the fields that the transform's expressions depend on, the same for all records of the slice."""
 
 
 def record_name(topic: str, generation: int, partition: int, offset: int) -> str:
@@ -210,6 +216,10 @@ class Manifest:
         return sum(len(part.letters) for part in self.slices)
 
     @property
+    def filtered(self) -> int:
+        return sum(part.filtered for part in self.slices)
+
+    @property
     def size(self) -> int:
         return sum(o.bytes for o in self.data)
 
@@ -219,6 +229,7 @@ class Manifest:
         elsewhere = (
             self.routed
             or self.dead_lettered
+            or self.filtered
             or any(entry.bucket or entry.letters or entry.offsets for entry in self.objects)
         )
         return 1 if known_to_0_1(self.encoding) and not elsewhere else FORMAT_VERSION
@@ -274,7 +285,12 @@ def manifest_from_json(body: bytes, where: str) -> Manifest:
 
 
 def _slice_from_doc(doc: Mapping[str, Any]) -> SliceEntry:
-    return SliceEntry(**{**doc, "skipped": tuple(doc["skipped"]), "letters": tuple(doc.get("letters", ()))})
+    lists = {name: tuple(doc.get(name, ())) for name in ("skipped", "letters")}
+    return SliceEntry(**{**doc, **lists, "inputs": inputs_from_doc(doc.get("inputs", ()))})
+
+
+def inputs_from_doc(doc: Sequence[Any]) -> InputTypes:
+    return tuple((tuple(path), kind) for path, kind in doc)
 
 
 def _log_from_doc(doc: Mapping[str, Any]) -> SourceLog:

@@ -219,6 +219,8 @@ class SinkState:
     letters: LetterTotals = LetterTotals()
     refresh: Refresh | None = None
     """None before the first run of `mode: FullRefresh`."""
+    filtered: int = 0
+    """Records that the transform left out since the first start."""
 
     def offset(self, topic: str, partition: int) -> int:
         return self.topics[topic].partitions[partition].offset

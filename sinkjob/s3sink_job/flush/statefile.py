@@ -48,6 +48,8 @@ def state_to_json(state: SinkState) -> bytes:
         del doc["letters"]
     if state.refresh is None:
         del doc["refresh"]
+    if not state.filtered:
+        del doc["filtered"]
     newer: dict[str, dict[str, dict[int, Any]]] = {EPOCHS: {}, TRUNCATED_LOGS: {}}
     for name, topic in doc["topics"].items():
         # As 0.1.0 has it. With another text it would see a recreated topic.
@@ -107,6 +109,7 @@ def state_from_json(body: bytes, where: str) -> SinkState:
             end=_fixed_end(doc.get("end")),
             letters=_letters(doc.get("letters", {})),
             refresh=_refresh(doc.get("refresh")),
+            filtered=doc.get("filtered", 0),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProtocolError(

@@ -113,6 +113,7 @@ def commit(state: SinkState, manifest: Manifest) -> SinkState:
         stamp=max(state.stamp, manifest.stamp),
         lost=_still_lost(state.lost, manifest.mends),
         letters=_add_letters(state.letters, manifest),
+        filtered=state.filtered + manifest.filtered,
     )
 
 

@@ -22,6 +22,7 @@ from s3sink_job.proof.letter_contents import digests, letter_records, millis, re
 from s3sink_job.proof.object_contents import (
     UnreadableObject,
     UnreadableRecords,
+    comparable_lines,
     difference,
     expected_rows,
     read_rows,
@@ -54,6 +55,7 @@ class ComparisonTask:
 class PartitionComparison(RecordsByObject):
     bucket: Bucket = field(kw_only=True)
     counts: RecordCounts = field(default_factory=RecordCounts)
+    _gave_up: bool = False
 
     def add(self, batch: pa.RecordBatch) -> None:
         if self.expected.sent is not None and self.expected.sent.num_rows:
@@ -82,7 +84,20 @@ class PartitionComparison(RecordsByObject):
                 "headers or timestamp"
             )
 
+    def finish(self) -> None:
+        super().finish()
+        start, end = self.expected.span
+        for part in self.expected.filters:
+            found, whole = self._filtered[part], start <= part.start and part.end <= end
+            fewer = self.expected.compacted and found < part.filtered
+            if whole and found != part.filtered and not fewer and not self._gave_up:
+                self.counts.add_finding(
+                    f"{self.at[0]}-{self.at[1]} offsets {part.start} to {part.end - 1}: the flush left {part.filtered} "
+                    f"records out by its transform, and the transform leaves out {found}"
+                )
+
     def give_up(self, why: str) -> None:
+        self._gave_up = True
         self.counts.add_finding(why)
         super().give_up(why)
 
@@ -112,6 +127,7 @@ class PartitionComparison(RecordsByObject):
                 wanted, found = letter_records(records), records_in_letters(found)
             else:
                 wanted = expected_rows(found, records, written.encoding, entry, schema, self.access)
+                found = comparable_lines(found, written.encoding)
         except UnreadableRecords as error:
             counts.add_finding(str(error))
             return

@@ -9,16 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from s3sink_job.base.errors import S3SinkError
+from s3sink_job.base.times import iso
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.flush.manifest import Slice, number_of
 from s3sink_job.flush.refresh import last_replaced
 from s3sink_job.flush.state import SinkState
-from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject
+from s3sink_job.proof.flush_history import FilteredRange, PartitionGeneration, WrittenObject
 from s3sink_job.proof.kafka_records import KafkaRecords
 from s3sink_job.proof.object_contents import read_rows
 from s3sink_job.proof.record_location import NO_RECORD, Location, Outcome, locate
 from s3sink_job.proof.records_by_object import ExpectedPartition
 from s3sink_job.proof.replays import replay_history
+from s3sink_job.proof.search_task import NO_OBJECT
 from s3sink_job.proof.stored_fields import holds_offset, rows_with_offset
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.task.encoding_documents import encoding_from_doc
@@ -59,6 +61,8 @@ class OffsetFinder:
             return FoundOffset(replace(location, text=f"{location.text}: {self._fault(location)}"))
         if location.outcome is Outcome.DEAD_LETTER:
             return self._replayed(ledger, location) or self._dead_letter(location)
+        if location.outcome is Outcome.NO_RECORD:
+            return self._absent(location)
         if location.outcome is not Outcome.IN_OBJECT:
             return FoundOffset(location)
         first, *others = location.objects
@@ -107,7 +111,7 @@ class OffsetFinder:
                 return self._found(location, written, row)
         if gone:
             return self._undecided(replace(location, objects=tuple(gone)), "not in the bucket any more")
-        return _no_record(location)
+        return self._absent(location)
 
     def _by_records(self, location: Location) -> FoundOffset:
         """Assigns Kafka's records to the objects, as far as the offset."""
@@ -120,9 +124,12 @@ class OffsetFinder:
             objects=objects,
             left_out=frozenset((*location.part.skipped, *location.part.letters) if location.part else ()),
             without_tombstones=((start, self.offset + 1),) if objects[0].encoding.shape.nulls == "Skip" else (),
+            filters=self._filters(location),
         )
         slice = Slice(*self.place, max(start, earliest), self.offset + 1, "Find")
         for match in self.kafka.with_offset(expected, slice):
+            if match.number == NO_OBJECT:
+                return _filtered(location)
             written = objects[match.number]
             countable = written.entry.first >= earliest and not compacted
             return self._found(location, written, match.row if countable else None)
@@ -130,7 +137,31 @@ class OffsetFinder:
             return self._undecided(location, "the topic is compacted, and Kafka has no record there now")
         return _no_record(location)
 
+    def _filters(self, location: Location) -> tuple[FilteredRange, ...]:
+        part, flush = location.part, location.flush
+        if part is None or flush is None or not part.filtered:
+            return ()
+        encoding = encoding_from_doc(flush.encoding_of(self.place.topic)).with_input_types(part.inputs)
+        return (FilteredRange(part.start, part.end, part.filtered, encoding),)
+
+    def _absent(self, location: Location) -> FoundOffset:
+        """In no object. If its flush left records out, Kafka tells whether it is one of them."""
+        if not (filters := self._filters(location)):
+            return _no_record(location)
+        try:
+            earliest = self.kafka.earliest(self.state, self.place)
+            if earliest is None or earliest > self.offset:
+                return self._undecided(replace(location, objects=()), NOT_IN_KAFKA)
+            expected = ExpectedPartition(objects=(), left_out=frozenset(), filters=filters)
+            found = self.kafka.with_offset(expected, Slice(*self.place, self.offset, self.offset + 1, "Find"))
+        except S3SinkError as error:
+            return self._undecided(replace(location, objects=()), str(error))
+        return _filtered(location) if found else _no_record(location)
+
     def _undecided(self, location: Location, why: str) -> FoundOffset:
+        if not location.objects:
+            text = f"in no object: left out by the transform, or without a record: {why}"
+            return FoundOffset(replace(location, outcome=Outcome.UNDECIDED, text=text))
         text = f"in one of {len(location.objects)} objects, or without a record: {why}"
         if len(location.objects) == 1:
             text = f"in this object at an unknown row, or without a record: {why}"
@@ -147,6 +178,12 @@ class OffsetFinder:
         except S3SinkError as error:
             return f"the reason is not known: {error}"
         return fault or "the reason is not known: the record decodes now"
+
+
+def _filtered(location: Location) -> FoundOffset:
+    assert location.flush is not None
+    text = f"left out by spec.transform, as it was at {iso(location.flush.committed_at)}"
+    return FoundOffset(replace(location, outcome=Outcome.FILTERED, text=text, objects=()))
 
 
 def _no_record(location: Location) -> FoundOffset:

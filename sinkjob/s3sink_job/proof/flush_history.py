@@ -32,6 +32,16 @@ class WrittenObject:
     """Name of the schema it was written by, where the object does not hold the types of its columns."""
 
 
+class FilteredRange(NamedTuple):
+    """A slice whose transform may have left records out."""
+
+    start: int
+    end: int
+    filtered: int
+    """How many."""
+    encoding: Encoding
+
+
 class SentLetters(NamedTuple):
     """Dead letters of one slice that went to a topic."""
 
@@ -51,6 +61,7 @@ class PartitionHistory:
     without_tombstones: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of offsets whose tombstones were left out."""
     sent: list[SentLetters] = field(default_factory=list)
+    filters: list[FilteredRange] = field(default_factory=list)
 
     @property
     def left_out(self) -> set[int]:
@@ -96,6 +107,11 @@ class FlushHistory:
     def skipped(self) -> int:
         return sum(len(part.skipped) for history in self.partitions.values() for part in history.slices)
 
+    @property
+    def filtered(self) -> int:
+        """Records that the transform left out."""
+        return sum(part.filtered for history in self.partitions.values() for part in history.slices)
+
 
 def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
     """Of manifests from the newest to the oldest."""
@@ -110,8 +126,12 @@ def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
             history.slices.append(part)
             if manifest.letter_topic is not None and part.letters:
                 history.sent.append(SentLetters(manifest.letter_topic, manifest.number, part.letters))
-            if encodings[part.topic].shape.nulls == "Skip":
+            encoding = encodings[part.topic]
+            if encoding.shape.nulls == "Skip":
                 history.without_tombstones.append((part.start, part.end))
+            if encoding.transform is not None and encoding.transform.drops:
+                found = encoding.with_input_types(part.inputs)
+                history.filters.append(FilteredRange(part.start, part.end, part.filtered, found))
         for gap in manifest.gaps:
             partitions[PartitionGeneration(gap.topic, gap.generation, gap.partition)].gaps.append(gap)
         for entry in manifest.objects:
@@ -125,9 +145,18 @@ def read_history(manifests: Iterable[Manifest]) -> FlushHistory:
         replaced |= set(manifest.replaces)
     for history in partitions.values():
         for objects in (history.objects, history.replayed):
-            objects[:] = [replace(o, schema=schemas.of(o)) for o in objects]
+            objects[:] = [replace(with_types(o, history.slices), schema=schemas.of(o)) for o in objects]
             objects.sort(key=lambda o: o.entry.first)
     return FlushHistory(dict(partitions), frozenset(flushes))
+
+
+def with_types(written: WrittenObject, slices: Iterable[SliceEntry]) -> WrittenObject:
+    """With the types that the transform of its slice was evaluated with."""
+    if written.encoding.transform is None:
+        return written
+    first = written.entry.first
+    inputs = next((part.inputs for part in slices if part.start <= first < part.end), ())
+    return replace(written, encoding=written.encoding.with_input_types(inputs))
 
 
 def _encodings(manifest: Manifest) -> dict[str, Encoding]:

@@ -83,6 +83,8 @@ def _comparable(
         letters=frozenset(history.letters),
         compacted=compacted,
         without_tombstones=tuple(history.without_tombstones),
+        filters=tuple(one for one in history.filters if start < one.end and one.start < end),
+        span=(start, end),
         schemas={o.schema: schemas[o.schema] for o in objects if o.schema},
     )
     return ComparablePartition(Slice(*place, start, end, "Verify"), expected)

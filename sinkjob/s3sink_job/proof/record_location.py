@@ -13,7 +13,7 @@ from s3sink_job.base.times import iso
 from s3sink_job.flush.ending_offsets import fixed_ends
 from s3sink_job.flush.manifest import STAGED, Gap, GapReason, Manifest, ObjectEntry, SliceEntry
 from s3sink_job.flush.state import SinkState
-from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject
+from s3sink_job.proof.flush_history import PartitionGeneration, WrittenObject, with_types
 from s3sink_job.task.encoding_documents import encoding_from_doc
 from s3sink_job.task.letter_objects import letter_encoding
 
@@ -28,6 +28,8 @@ class Outcome(StrEnum):
     DEAD_LETTER = "DeadLetter"
     GAP = "Gap"
     NO_RECORD = "NoRecord"
+    FILTERED = "Filtered"
+    """The transform left it out."""
     NOT_WRITTEN = "NotWritten"
     BEFORE_START = "BeforeStart"
     NOT_READ = "NotRead"
@@ -122,7 +124,8 @@ class _Search:
             return Location(Outcome.DEAD_LETTER, text, manifest, part, tuple(self._letters))
         if self._objects:
             text = self._waiting(manifest) or f"committed at {iso(manifest.committed_at)}"
-            return Location(Outcome.IN_OBJECT, text, manifest, part, tuple(self._objects))
+            objects = tuple(with_types(one, [part]) for one in self._objects)
+            return Location(Outcome.IN_OBJECT, text, manifest, part, objects)
         if self._lost:
             return _gap(*self._lost)
         return Location(Outcome.NO_RECORD, NO_RECORD, manifest, part)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -24,8 +24,9 @@ from s3sink_job.layout.folders import folders_of
 from s3sink_job.layout.groups import groups_of
 from s3sink_job.layout.keys import MAX_KEY_BYTES
 from s3sink_job.layout.settings import Grouping
-from s3sink_job.proof.flush_history import WrittenObject
+from s3sink_job.proof.flush_history import FilteredRange, WrittenObject
 from s3sink_job.proof.object_contents import SCHEMA_FAULTS, UnreadableRecords
+from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.task.encoding import Encoding
 
 
@@ -43,6 +44,10 @@ class ExpectedPartition:
     """Kafka may have dropped records that were written. Then the objects may hold more than Kafka does."""
     without_tombstones: tuple[tuple[int, int], ...] = ()
     """Ranges of offsets whose tombstones were left out."""
+    filters: tuple[FilteredRange, ...] = ()
+    """Slices whose transform may have left records out."""
+    span: tuple[int, int] = (0, 2**63)
+    """The offsets that are read."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """By name: those that objects were written by."""
     sent: pa.Table | None = None
@@ -55,9 +60,14 @@ class GroupingRules:
 
     decoding: Decoding
     grouping: Grouping
+    changing: Encoding | None = None
+    """If a transform changes the values that folders are made of."""
 
     @classmethod
     def of(cls, encoding: Encoding) -> GroupingRules:
+        changing = encoding.taking_any_change.without_filter
+        if changing.transform is not None:
+            return cls(encoding.decoding, encoding.grouping.rules, changing)
         return cls(replace(encoding.decoding, supplied=None), encoding.grouping.rules)
 
 
@@ -78,6 +88,9 @@ class RecordsByObject(ABC):
     """By the rules of grouping and the group: other rules give the same names to other groups."""
     _spans: dict[GroupingRules, tuple[int, int]] = field(default_factory=dict)
     """First and last offset of the objects that were grouped by these rules."""
+    _builders: dict[Encoding, RowBuilder] = field(default_factory=dict)
+    _filtered: Counter[FilteredRange] = field(default_factory=Counter)
+    """How many records of each slice its transform leaves out."""
 
     def __post_init__(self) -> None:
         self._letters = GroupObjects(deque(o for o in self.expected.objects if o.entry.letters))
@@ -105,7 +118,7 @@ class RecordsByObject(ABC):
         self._assign_replayed(batch)
         if len(self._left_out):
             batch = batch.filter(pc.invert(pc.is_in(batch.column("offset"), value_set=self._left_out)))
-        batch = self._without_tombstones(self._without_letters(batch))
+        batch = self._without_filtered(self._without_tombstones(self._without_letters(batch)))
         for rules, (first, last) in self._spans.items():
             offsets = batch.column("offset")
             if batch.num_rows and pc.min(offsets).as_py() <= last and first <= pc.max(offsets).as_py():
@@ -123,9 +136,12 @@ class RecordsByObject(ABC):
         return pa.concat_batches(left).sort_by("offset") if left else batch
 
     def _split(self, batch: pa.RecordBatch, rules: GroupingRules) -> Iterator[tuple[tuple[str, ...], pa.RecordBatch]]:
-        decoded = Decoder(rules.decoding, access=self.access).decode(batch)
+        if rules.changing is None:
+            decoded = Decoder(rules.decoding, access=self.access).decode(batch)
+        else:
+            decoded, _ = self._builder(rules.changing).transformed(batch)
         folders = folders_of(decoded, rules.grouping, *self.at, MAX_KEY_BYTES)
-        groups = groups_of(batch, rules.grouping, folders)
+        groups = groups_of(decoded.batch, rules.grouping, folders)
         if missing := next((bad for bad in decoded.bad if bad.reason in SCHEMA_FAULTS), None):
             where = f"{self.at[0]}-{self.at[1]}"
             raise UnreadableRecords(f"{where}: not compared, because its records cannot be read: {missing.message}")
@@ -197,6 +213,39 @@ class RecordsByObject(ABC):
                 within = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
                 batch = batch.filter(pc.invert(pc.and_(within, batch.column("value").is_null())))
         return batch
+
+    def _without_filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Evaluates the transforms again: what they leave out is in no object."""
+        if not self.expected.filters or not batch.num_rows:
+            return batch
+        first, last = pc.min_max(batch.column("offset")).as_py().values()
+        for part in (one for one in self.expected.filters if one.start <= last and first < one.end):
+            offsets = batch.column("offset")
+            within = pc.and_(pc.greater_equal(offsets, part.start), pc.less(offsets, part.end))
+            left = self._left_by_filter(batch.filter(within), part)
+            if len(left):
+                self._filtered[part] += len(left)
+                self._leave_out(left)
+                batch = batch.filter(pc.invert(pc.is_in(offsets, value_set=left)))
+        return batch
+
+    def _left_by_filter(self, batch: pa.RecordBatch, part: FilteredRange) -> pa.Array:
+        """The offsets of the records that the transform leaves out."""
+        builder = self._builder(part.encoding.taking_any_change)
+        left = [pa.array([], pa.int64())]
+        for offsets, keep in in_parts(batch, lambda some: (some.column("offset"), builder.transformed(some)[1])):
+            if keep is not None:
+                left.append(offsets.filter(pc.invert(keep)))
+        return pa.concat_arrays(left)
+
+    def _builder(self, encoding: Encoding) -> RowBuilder:
+        if encoding not in self._builders:
+            self._builders[encoding] = encoding.row_builder(self.at[0], access=self.access)
+        return self._builders[encoding]
+
+    def _leave_out(self, offsets: pa.Array) -> None:
+        """Records that a transform left out."""
+        return
 
     def _complete_first(self, group: GroupObjects) -> None:
         """The first object of the group has all its records."""

@@ -21,6 +21,8 @@ from s3sink_job.proof.records_by_object import ExpectedPartition, RecordsByObjec
 from s3sink_job.task.encoding import Encoding
 from s3sink_job.task.record_pipeline import RecordPipeline
 
+NO_OBJECT = -1
+
 
 @dataclass(frozen=True)
 class SearchTask:
@@ -45,7 +47,11 @@ class SearchTask:
 class RecordSearch(RecordsByObject):
     task: SearchTask = field(kw_only=True)
     matches: list[tuple[int, int, int]] = field(default_factory=list)
-    """Number of the object, row, offset."""
+    """Number of the object, row, offset. The number is `NO_OBJECT` for a record that a transform left out."""
+
+    def _leave_out(self, offsets: pa.Array) -> None:
+        if self.task.offset is not None and pc.any(pc.equal(offsets, self.task.offset)).as_py():
+            self.matches.append((NO_OBJECT, 0, self.task.offset))
 
     def give_up(self, why: str) -> None:
         raise UnreadableRecords(why)

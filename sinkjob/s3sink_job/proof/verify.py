@@ -55,6 +55,7 @@ def verify(
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),
         objects=sum(1 for _ in history.objects),
         skipped=history.skipped,
+        filtered=history.filtered,
         replayed=history.replayed,
         gaps=history.gaps,
         left=left_to_end(state),

@@ -49,6 +49,8 @@ class VerifyReport:
     sink: str
     objects: int = 0
     skipped: int = 0
+    filtered: int = 0
+    """Records that the transform left out."""
     sent: int = 0
     """Dead letters that are in topics."""
     only_counted: int = 0
@@ -85,6 +87,7 @@ class VerifyReport:
             "duplicates": self.counts.duplicates,
             "gaps": sum(g.end - g.start for g in self.gaps),
             "skipped": self.skipped,
+            "filtered": self.filtered,
             "deadLettered": self.counts.dead_lettered,
             "sent": self.sent,
             "onlyCounted": self.only_counted,

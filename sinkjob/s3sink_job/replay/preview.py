@@ -16,6 +16,7 @@ from s3sink_job.task.record_pipeline import RecordPipeline
 from s3sink_job.task.task_settings import Group, TaskSettings, TopicTarget
 
 LEFT_OUT = Fault("NullValue", "the value is null, and nullValues is Skip")
+FILTERED = Fault("Filtered", "the transform leaves it out")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Previewer:
             if prepared is None:
                 continue
             offsets = prepared.offsets.to_pylist()
+            faults |= dict.fromkeys(prepared.filtered.to_pylist(), FILTERED)
             bad = {offsets[record.row]: Fault(record.reason, record.message) for record in prepared.bad}
             codes = prepared.groups.codes.to_pylist() if prepared.groups else []
             names = [prepared.groups.keys[code] for code in codes] if prepared.groups else [()] * len(offsets)

@@ -28,6 +28,7 @@ class Metrics:
         self.errors = counter("s3sink_errors", "Failures, by reason", ("reason",))
         self.skipped = counter("s3sink_skipped_records", "Bad records skipped by errors.records: Skip", PARTITION)
         self.letters = counter("s3sink_dead_lettered_records", "Bad records that became dead letters", PARTITION)
+        self.filtered = counter("s3sink_filtered_records", "Records that the transform left out", PARTITION)
         self.unknown_fields = counter(
             "s3sink_unknown_fields", "Values left out because the Protobuf schema has no field for them", PARTITION
         )

@@ -120,6 +120,7 @@ class Reporter:
                 self._flush,
                 total_records=state.totals.records,
                 total_objects=state.totals.objects,
+                total_filtered=state.filtered or None,
                 next_due=iso(plan.next_due) if plan.next_due else None,
             )
             self._retry = replace(
@@ -221,6 +222,7 @@ class Reporter:
             self.metrics.flushes.labels(slice.reason).inc()
             self.metrics.skipped.labels(slice.topic, str(slice.partition)).inc(len(slice.skipped))
             self.metrics.letters.labels(slice.topic, str(slice.partition)).inc(len(slice.letters))
+            self.metrics.filtered.labels(slice.topic, str(slice.partition)).inc(slice.filtered)
         self.metrics.flush_seconds.observe(seconds)
         self.metrics.last_flush.set(now)
         self.held(manifest, seconds, now)

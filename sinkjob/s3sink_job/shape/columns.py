@@ -27,10 +27,10 @@ from s3sink_job.shape.origin import (
     Origin,
     millis,
 )
+from s3sink_job.shape.record_fields import TIME
 from s3sink_job.shape.settings import Shape
 
 KEY, VALUE = "key", "value"
-TIME = pa.timestamp("ms", "UTC")
 
 
 class ColumnShaper:

@@ -1,4 +1,4 @@
-"""Builds the rows of one slice for its output format: decode, then shape."""
+"""Builds the rows of one slice for its output format: decode, transform, then shape."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import pyarrow as pa
 
 from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
-from s3sink_job.columns.types import Path
+from s3sink_job.columns.types import EMPTY, Column, Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
 from s3sink_job.decode.decoder import DecodedBatch, Decoder
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.decode.writer_schemas import SourceSchema
+from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.shape.columns import KEY, VALUE, ColumnShaper, columns_within, key_columns, value_columns
 from s3sink_job.shape.lines import JsonLineShaper, text_lines
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.settings import RowKind, Shape
+from s3sink_job.shape.tombstones import refused_tombstones
+from s3sink_job.shape.transform_settings import TransformSettings, with_input_types
+from s3sink_job.shape.transformer import Transformer
 from s3sink_job.shape.values import raw_values
 
 
@@ -28,6 +32,8 @@ class BuiltRows:
 
     rows: pa.RecordBatch
     decoded: DecodedBatch
+    keep: Column | None = None
+    """A mask of the rows of the batch that the transform kept; None for all."""
 
     @property
     def bad(self) -> BadRecords:
@@ -43,23 +49,60 @@ class RowBuilder:
         origin: Origin,
         known: KnownColumns | None = None,
         access: SchemaAccess = NO_ACCESS,
+        transform: TransformSettings | None = None,
     ) -> None:
         """`known` are the columns that earlier slices found in the values."""
         known_values, known_keys = (None, None) if known is None else split_known(known)
+        self._transformer: Transformer | None = None
+        if transform is not None:
+            self._transformer = Transformer(transform, origin, skip_nulls=shape.nulls == "Skip")
+            if transform.inputs:
+                base = KnownColumns(EMPTY) if known_values is None else known_values
+                known_values = KnownColumns(with_input_types(base.record, transform.inputs), base.sources)
+        self._changes = transform is not None and transform.transform.changes_values
         self._decoder = Decoder(decoding, known_values, access, known_keys)
         self._shape, self._typed = shape, decoding.typed
-        self._spreads = kind.has_columns and shape.spreads_values and self._decoder.value.has_fields
+        spreads = kind.has_columns and shape.spreads_values
+        needed = self._transformer is not None and self._transformer.needs_values
+        self._spreads = (spreads or needed) and self._decoder.value.has_fields
         self._spreads_keys = kind.has_columns and shape.spreads_keys and self._decoder.key.has_fields
         self._rows_of = _shaper(shape, kind, origin)
 
     def build(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> BuiltRows:
-        """The one place where decoded records pass on to get their shape. `refused` are records that are bad already.
+        """The one place where decoded records get their shape. `refused` are records that are bad already."""
+        decoded, keep = self.transformed(batch, refused)
+        return BuiltRows(self._rows_of(decoded), decoded, keep)
 
-        A transform of records (SQL) belongs here: it takes a `DecodedBatch` and returns one.
-        """
+    def transformed(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> tuple[DecodedBatch, Column | None]:
+        """The records behind the transform, and a mask of those that it kept; None for all."""
+        bad = BadRecords(batch)
+        bad.add(Stage.SHAPE, refused)
+        transformer = self._transformer
+        if transformer is None:
+            return self._decoded(batch, bad), None
+        early = transformer.early(batch, bad, lambda: self._key(batch, bad))
+        decoded = self._decoded(early.batch, early.bad)
+        if not transformer.needs_values:
+            return decoded, early.keep
+        found, keep = transformer.apply(decoded)
+        if self._changes and self._shape.nulls == "Fail":
+            found.bad.add(Stage.SHAPE, refused_tombstones(found.batch, self._shape))
+        return found, _both(early.keep, keep)
+
+    def _decoded(self, batch: pa.RecordBatch, bad: BadRecords) -> DecodedBatch:
         decoded = self._decoder.decode(batch)
-        decoded.bad.add(Stage.SHAPE, refused)
-        return BuiltRows(self._rows_of(decoded), decoded)
+        decoded.bad = bad
+        return decoded
+
+    def _key(self, batch: pa.RecordBatch, bad: BadRecords) -> Column:
+        column, faults = self._decoder.key.plain(batch)
+        bad.add(Stage.DECODE, faults)
+        return column
+
+    @property
+    def input_types(self) -> InputTypes:
+        """Of the fields that the transform's expressions depend on."""
+        return () if self._transformer is None else self._transformer.types
 
     @property
     def schema(self) -> KnownColumns | None:
@@ -71,7 +114,7 @@ class RowBuilder:
         """The columns of values and keys in an object with this schema; None where they are not inferred."""
         if self._typed:
             return None
-        found = value_columns(schema, self._shape) if self._spreads else None
+        found = value_columns(schema, self._shape) if self._spreads and not self._changes else None
         keys = key_columns(schema, self._shape) if self._spreads_keys else None
         values = None if found is None else KnownColumns(found)
         return values if keys is None else join_known(values, KnownColumns(keys))
@@ -80,9 +123,9 @@ class RowBuilder:
         """What the values' schemas say about the columns so far, by path among the rows."""
         known = self.schema
         if known is None or not self._shape.envelope:
-            return NO_SOURCES if known is None else known.sources
+            return NO_SOURCES if known is None or self._changes else known.sources
         values, keys = split_known(known)
-        parts = [(VALUE, values), *([] if keys is None else [(KEY, keys)])]
+        parts = [*([] if self._changes else [(VALUE, values)]), *([] if keys is None else [(KEY, keys)])]
         return {(part, *path): records for part, own in parts for path, records in own.sources.items()}
 
     def source_schema(self, number: int) -> SourceSchema:
@@ -91,15 +134,18 @@ class RowBuilder:
 
     def columns_of(self, number: int, schema: pa.Schema) -> pa.StructType:
         """The columns of rows with `schema` that a value with this schema number can have a value in."""
-        own = self._decoder.typed_value.columns_of(number) if self._spreads else None
+        own = self._decoder.typed_value.columns_of(number) if self._spreads and not self._changes else None
         return pa.struct(list(schema)) if own is None else columns_within(schema, self._shape, own)
 
     def widen_to_text(self, path: Path) -> None:
         """Makes a column of the rows text from now on, because the format had to write it so."""
-        if self._shape.envelope:
-            self._decoder.of(path[0]).widen_to_text(path[1:])
-        else:
-            self._decoder.value.widen_to_text(path)
+        part, found = (path[0], path[1:]) if self._shape.envelope else (VALUE, path)
+        if self._transformer is not None and self._changes and part == VALUE:
+            source = self._transformer.input_path(found)
+            if source is None:
+                return
+            found = source
+        self._decoder.of(part).widen_to_text(found)
 
 
 def _shaper(shape: Shape, kind: RowKind, origin: Origin) -> Callable[[DecodedBatch], pa.RecordBatch]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from s3sink_api.spec import RecordErrors
 from s3sink_job.decode.bad_records import BadRecord, BadRecords, Stage, faults_at
-from s3sink_job.flush.manifest import Slice
+from s3sink_job.flush.manifest import InputTypes, Slice
 from s3sink_job.task.slice_result import Failure, ShownRecord
 
 NO_LIMIT = 2**63
@@ -42,6 +42,8 @@ class LeftOut:
 
     skipped: Collection[int] = ()
     letters: Collection[int] = ()
+    inputs: InputTypes = ()
+    """The types that the transform was evaluated with."""
 
     def refuse(self, offsets: pa.Array, bad: BadRecords) -> None:
         """They stay bad, even if they could be written by now."""

@@ -12,6 +12,7 @@ from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.input_format import ANY_CHANGE
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
 from s3sink_job.decode.settings import Decoding, decoding_of
+from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.formats.output_format import OutputFormat
 from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.formats.settings import Output, output_of
@@ -20,6 +21,8 @@ from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.shape.settings import Shape, shape_of
+from s3sink_job.shape.transform_settings import TransformSettings, transform_of
+from s3sink_job.shape.transformer import kafka_columns
 
 RECORD_COLUMNS = ("key", "value", "timestamp", "headers")
 KAFKA_COLUMNS = (*RECORD_COLUMNS, *SCHEMA_IDS.values())
@@ -31,6 +34,7 @@ class Encoding:
     shape: Shape
     grouping: Grouping
     output: Output
+    transform: TransformSettings | None = None
 
     @property
     def format(self) -> OutputFormat:
@@ -71,6 +75,7 @@ class Encoding:
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
         wanted = self.shape.kafka_columns | self.grouping.kafka_columns
+        wanted |= kafka_columns(self.transform) if self.transform else frozenset()
         wanted |= {SCHEMA_IDS[part.part] for part in self.decoding.parts if part.part in wanted and part.in_headers}
         return tuple(name for name in KAFKA_COLUMNS if name in wanted)
 
@@ -88,6 +93,17 @@ class Encoding:
         """For the flush of that time, in milliseconds."""
         return replace(self, grouping=replace(self.grouping, layout=replace(self.layout, stamp=stamp)))
 
+    def with_input_types(self, inputs: InputTypes) -> Encoding:
+        """For records that were written: the transform with the types that their fields had then."""
+        if self.transform is None:
+            return self
+        return replace(self, transform=replace(self.transform, inputs=inputs))
+
+    @property
+    def without_filter(self) -> Encoding:
+        """For records that were written: which ones is decided already."""
+        return self if self.transform is None else replace(self, transform=self.transform.without_filter)
+
     def row_builder(
         self,
         topic: str,
@@ -96,8 +112,9 @@ class Encoding:
         access: SchemaAccess = NO_ACCESS,
     ) -> RowBuilder:
         """For one slice. `known` are the columns that earlier slices of the topic found in the values."""
-        return RowBuilder(self.decoding, self.shape, self.format.rows, Origin(topic, generation), known, access)
+        origin = Origin(topic, generation)
+        return RowBuilder(self.decoding, self.shape, self.format.rows, origin, known, access, self.transform)
 
 
 def encoding_of(spec: Spec) -> Encoding:
-    return Encoding(decoding_of(spec), shape_of(spec), grouping_of(spec), output_of(spec))
+    return Encoding(decoding_of(spec), shape_of(spec), grouping_of(spec), output_of(spec), transform_of(spec))

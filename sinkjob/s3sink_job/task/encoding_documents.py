@@ -20,6 +20,7 @@ from s3sink_job.formats.settings import CsvOptions, Output, ParquetOptions
 from s3sink_job.layout.settings import DEFAULT_LAYOUT, Grouping, LayoutItem, ObjectLayout
 from s3sink_job.layout.topic_names import TopicNames
 from s3sink_job.shape.settings import Shape
+from s3sink_job.shape.transform_settings import transform_from_doc, transform_to_doc
 from s3sink_job.task.encoding import Encoding
 
 _REGISTRY = TypeAdapter(SchemaRegistry)
@@ -39,6 +40,7 @@ DEFAULTS: Mapping[str, Any] = {
     "headers_as": Shape.headers_as,
     "key_as": Shape.key_as,
     **dict.fromkeys(OF_TYPED_RECORDS, ""),
+    "transform": "",
 }
 """Fields that a document may lack."""
 
@@ -81,6 +83,7 @@ def whole_doc(encoding: Encoding) -> dict[str, Any]:
         "headers_as": shape.headers_as,
         "key_as": shape.key_as,
         "evolution": "" if decoding.evolution == SchemaEvolution() else asdict(decoding.evolution),
+        "transform": transform_to_doc(encoding.transform),
     }
 
 
@@ -113,6 +116,7 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
             ParquetOptions(known["row_group_bytes"], known["dictionary"], known["statistics"]),
             CsvOptions(known["header"], known["delimiter"], known["quote"]),
         ),
+        transform_from_doc(known["transform"]),
     )
 
 

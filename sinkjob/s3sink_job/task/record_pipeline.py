@@ -6,9 +6,10 @@ The rooms are passed in this order. Each may refuse records; these are collected
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import BadRecords, Fault, Stage
@@ -32,6 +33,8 @@ class PreparedBatch:
     """The numbers of the schemas that the rows were written with, where they are needed."""
     unknown_fields: int = 0
     """Values of all its records that their schemas have no field for."""
+    filtered: Column = field(default_factory=lambda: pa.array([], pa.int64()))
+    """Offsets of the records that the transform left out."""
 
     def refuse_groups(self, why: Callable[[tuple[str, ...]], str]) -> None:
         """Makes the records of groups for which `why` gives a text bad records: the store refuses their key."""
@@ -64,7 +67,11 @@ class RecordPipeline:
             built.decoded, encoding.grouping, self.slice.topic, self.slice.partition, self.folder_bytes
         )
         built.bad.add(Stage.FORMAT, encoding.format.unwritable(built.rows, encoding.output))
-        groups = groups_of(batch, encoding.grouping, folders)
+        kept = built.decoded.batch
+        groups = groups_of(kept, encoding.grouping, folders)
         schemas = built.decoded.schema_numbers() if encoding.notes_schemas else None
         unknown = built.decoded.unknown_fields
-        return PreparedBatch(built.rows, batch.column("offset"), groups, built.bad, schemas, unknown)
+        found = PreparedBatch(built.rows, kept.column("offset"), groups, built.bad, schemas, unknown)
+        if built.keep is None:
+            return found
+        return replace(found, filtered=batch.column("offset").filter(pc.invert(built.keep)))

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from s3sink_job.columns.known_columns import KnownColumns, known_from_text, known_to_text
 from s3sink_job.decode.schema_access import SchemasByRegistry
 from s3sink_job.decode.writer_schemas import Reference, SchemaId, WriterSchema
-from s3sink_job.flush.manifest import ObjectEntry, Slice, object_from_doc
+from s3sink_job.flush.manifest import InputTypes, ObjectEntry, Slice, inputs_from_doc, object_from_doc
 from s3sink_job.stores.request_limit import PARALLEL
 
 LARGE_RECORD = "LargeRecord"
@@ -76,6 +76,10 @@ class SliceResult:
     """Of typed records: those that the task had to ask a registry for."""
     unknown_fields: int = 0
     """Values that were left out, because the schema of their record has no field for them."""
+    filtered: int = 0
+    """Records that the transform left out."""
+    inputs: InputTypes = ()
+    """The types of the fields that its expressions depend on."""
 
     @property
     def bad(self) -> int:
@@ -84,7 +88,7 @@ class SliceResult:
     @property
     def records(self) -> int:
         """Without tombstones that are left out."""
-        return sum(entry.rows for entry in self.objects if not entry.letters) + self.bad
+        return sum(entry.rows for entry in self.objects if not entry.letters) + self.bad + self.filtered
 
     def to_json(self) -> str:
         doc = asdict(replace(self, schema=None, found_schemas={}))
@@ -114,6 +118,8 @@ def result_from_json(text: str) -> SliceResult:
         refused_keys=tuple((tuple(group), why) for group, why in doc["refused_keys"]),
         found_schemas={name: _schemas(found) for name, found in doc["found_schemas"].items()},
         unknown_fields=doc["unknown_fields"],
+        filtered=doc["filtered"],
+        inputs=inputs_from_doc(doc["inputs"]),
     )
 
 

@@ -11,13 +11,16 @@ from dataclasses import replace
 from threading import Lock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3sink_job.base.errors import FinalError, ProtocolError, S3SinkError
+from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import BadRecord
 from s3sink_job.decode.batch_parts import in_parts
 from s3sink_job.layout.groups import Groups
 from s3sink_job.layout.keys import MAX_KEY_BYTES, room_for_folder
 from s3sink_job.shape.row_builder import RowBuilder
+from s3sink_job.shape.transformer import TypesChanged
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.factory import open_bucket
 from s3sink_job.stores.request_limit import RequestLimit
@@ -43,7 +46,7 @@ class SliceWriter:
         self._bad = BadRecordHandler(self._settings.bad_records, work.slice, missing, work.committed)
         self._keys = RefusedKeys(work)
         self._failure: Failure | None = None
-        self._read_bytes = self._unknown_fields = 0
+        self._read_bytes = self._unknown_fields = self._filtered = 0
         self._early_end: int | None = None
         """Where the slice ends because the next batch would make too many objects."""
         self._limit = RequestLimit(self._settings.request_limit)
@@ -54,6 +57,8 @@ class SliceWriter:
             on_retry=self._count_retry,
         )
         encoding = self._target.encoding
+        if work.committed is not None:
+            encoding = encoding.with_input_types(work.committed.inputs)
         self._access = self._settings.schema_access()
         self._builder = encoding.row_builder(self._slice.topic, self._slice.generation, work.schema, self._access)
         self._pipeline = RecordPipeline(encoding, self._slice, self._builder, _longest_folder(work))
@@ -115,6 +120,8 @@ class SliceWriter:
             read_bytes=self._read_bytes,
             schema=self._builder.schema,
             unknown_fields=self._unknown_fields,
+            filtered=self._filtered,
+            inputs=self._builder.input_types,
         )
 
     @property
@@ -151,13 +158,27 @@ class SliceWriter:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         def prepare(part: pa.RecordBatch) -> tuple[int, PreparedBatch | None]:
-            return part.column("offset")[0].as_py(), self._pipeline.prepare(part)
+            first = part.column("offset")[0].as_py()
+            try:
+                return first, self._pipeline.prepare(part)
+            except TypesChanged:
+                if self._work.committed is not None:
+                    text = f"{self._slice}: its fields do not have the types that they were written with"
+                    raise ProtocolError(text) from None
+                self._early_end = first
+                return first, None
 
         for first, prepared in in_parts(batch, prepare):
             if prepared is not None:
                 self._write_prepared(prepared, first)
+                self._count_filtered(prepared.filtered)
             if self._failure is not None or self._early_end is not None:
                 return
+
+    def _count_filtered(self, offsets: Column) -> None:
+        """Only those before the end of the slice: the others are read again."""
+        end = self._end
+        self._filtered += len(offsets) if end == self._slice.end else pc.sum(pc.less(offsets, end)).as_py() or 0
 
     def _write_prepared(self, prepared: PreparedBatch, first: int) -> None:
         """`first` is the first offset that was read for it."""

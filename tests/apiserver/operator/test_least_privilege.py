@@ -77,7 +77,7 @@ def worked(installed: Installed) -> Installed:
     shop = installed.shop
     installed.elsewhere.apply(sink())
     shop.apply(sink(), sink("wide", spark={"mode": "Cluster"}), sink("once", run="Once"))
-    shop.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", transform={"where": "a > 0"}))
+    shop.apply(sink("hourly", run="Scheduled", schedule="0 * * * *"), sink("wrong", transform={"where": "now() > a"}))
     for name in ("orders", "wide", "once"):
         shop.until_served(name)
     shop.until_reason("hourly", "Ready", "WaitingForSchedule")

@@ -193,12 +193,10 @@ def test_a_restarted_operator_changes_nothing_about_a_healthy_sink(
 
 
 def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: Operator) -> None:
-    encryption = {"type": "CustomerKey", "secretRef": {"name": "key"}}
-    wrong = sink(transform={"where": "a > 0"})
-    namespace.apply(sink(**wrong["spec"] | {"destination": wrong["spec"]["destination"] | {"encryption": encryption}}))
+    namespace.apply(sink(transform={"where": "now() > a", "select": ["upper(a)"]}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
-    assert "spec.transform: not built yet" in message
-    assert "spec.destination.encryption.type: CustomerKey is not built yet" in message
+    assert "spec.transform.where: 'now()' at position 1 is not allowed" in message
+    assert "spec.transform.select[0]: 'upper(a)' needs a name" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
     namespace.deployment()

@@ -71,7 +71,7 @@ def test_the_metrics_equal_the_status(namespace: SinkNamespace, node: FakeNode, 
         retry={"attempts": 3},
     )
     node.answers[namespace.name, "mute"] = lambda handler: handler.connection.close()
-    namespace.apply(sink(), sink("behind"), sink("mute"), sink("wrong", transform={"where": "a > 0"}))
+    namespace.apply(sink(), sink("behind"), sink("mute"), sink("wrong", transform={"where": "now() > a"}))
     namespace.apply(sink("stopped", state="Stopped"))
     namespace.until_served()
     namespace.until_served("behind")

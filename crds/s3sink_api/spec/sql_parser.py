@@ -1,0 +1,101 @@
+"""SQL texts to DuckDB's parsed trees and back. Nothing is executed here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from s3sink_api.spec.field_errors import Refusal
+
+if TYPE_CHECKING:
+    import duckdb
+
+Node: TypeAlias = dict[str, Any]
+SELECT = "SELECT "
+
+
+def parsed(text: str) -> Node:
+    """The one expression of the text."""
+    # The line break ends a comment.
+    answer = json.loads(_answer("SELECT json_serialize_sql(?)", f"{SELECT}{text}\n"))
+    if answer["error"]:
+        at = f" at position {position_in(text, int(answer['position']))}" if "position" in answer else ""
+        raise Refusal(f"is not a SQL expression{at}: {answer['error_message']}")
+    statements = answer["statements"]
+    node = statements[0]["node"]
+    if len(statements) > 1 or node["type"] != "SELECT_NODE":
+        raise Refusal("must be a single expression, and no statement")
+    if len(node["select_list"]) > 1:
+        second = position_in(text, node["select_list"][1]["query_location"])
+        raise Refusal(f"must be a single expression: the second one begins at position {second}")
+    extra = [name for name, empty in _WHOLE.items() if not empty(node.get(name))]
+    if extra:
+        raise Refusal(f"must be a single expression, without {' and '.join(extra)}")
+    found: Node = node["select_list"][0]
+    return found
+
+
+def _nothing(value: Any) -> bool:
+    return not value
+
+
+_WHOLE: Mapping[str, Callable[[Any], bool]] = {
+    "from_table": lambda table: table["type"] == "EMPTY",
+    "cte_map": lambda tables: _nothing(tables["map"]),
+    "aggregate_handling": lambda handling: handling == "STANDARD_HANDLING",
+    **dict.fromkeys(
+        ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify"), _nothing
+    ),
+}
+"""The other parts of a SELECT, and when they are not there."""
+
+
+def position_in(text: str, location: int) -> int:
+    """In characters, from 1. DuckDB counts bytes of the whole statement, from 0."""
+    before = text.encode()[: max(0, location - len(SELECT))]
+    return min(len(before.decode(errors="ignore")), max(0, len(text) - 1)) + 1
+
+
+def to_sql(node: Node) -> str:
+    template = json.loads(_answer("SELECT json_serialize_sql(?)", f"{SELECT}1"))
+    template["statements"][0]["node"]["select_list"] = [node]
+    return _answer("SELECT json_deserialize_sql(?)", json.dumps(template)).removeprefix(SELECT)
+
+
+def _answer(sql: str, text: str) -> str:
+    import duckdb
+
+    parser = _parser().cursor()
+    try:
+        return str(parser.execute(sql, [text]).fetchall()[0][0])
+    except duckdb.Error as error:
+        raise Refusal(f"is not a SQL expression: {error}") from None
+
+
+@cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    return locked_database()
+
+
+def locked_database() -> duckdb.DuckDBPyConnection:
+    """A database in memory without files, network, extensions and variables of Python, and no way back.
+
+    The package is loaded with the first transform: an operator without any saves its memory.
+    """
+    import duckdb
+
+    config = {
+        "threads": 1,
+        "memory_limit": "256MB",
+        "enable_external_access": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "python_enable_replacements": False,
+    }
+    database = duckdb.connect(config=config)  # type: ignore[arg-type]
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute("SET lock_configuration = true")
+    return database

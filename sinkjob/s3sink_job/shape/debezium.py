@@ -1,0 +1,81 @@
+"""Change events of Debezium as the rows that they tell of: `spec.transform.unwrap`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from s3sink_api.spec.transform_steps import Debezium
+from s3sink_job.columns.cast import Inexact, as_text_at, cast_column
+from s3sink_job.columns.types import EMPTY, TEXT, Column, Path, merge
+from s3sink_job.decode.bad_records import Fault, faults_at
+from s3sink_job.shape.record_fields import field_at
+from s3sink_job.shape.value_columns import ValueColumns, children, row_numbers, true_rows
+
+DELETED = "__deleted"
+DELETE, READABLE = "d", ("c", "u", "r", "d")
+WITHOUT_ROW = ("t", "m")
+"""Truncated tables and messages of the log."""
+REASON = "NotAnEvent"
+
+
+def unwrapped(values: ValueColumns, options: Debezium) -> ValueColumns:
+    """Creates, updates and snapshots give the row after them, deletes what the options say."""
+    op = values.columns.get("op")
+    if op is None or not op.type.equals(TEXT):
+        op = pa.nulls(values.count, TEXT)
+    known = pc.is_in(op, value_set=pa.array([*READABLE, *WITHOUT_ROW]))
+    foreign = true_rows(pc.and_(pc.invert(values.null), pc.invert(known)))
+    why = "value is no change event of Debezium: its field op is none of c, u, r, d, t and m"
+    values = values.with_faults(faults_at(foreign, REASON, why))
+    deleted = pc.fill_null(pc.equal(op, DELETE), False)
+    after, before, faults = _states(values)
+    row = _chosen(deleted, before, after)
+    lost = pc.and_(pc.is_in(op, value_set=pa.array(["c", "u", "r"])), row.is_null())
+    faults = faults_at(true_rows(lost), REASON, "value is a change event without the row in its field after") | faults
+    added = {f"__{path.replace('.', '_')}": tuple(path.split(".")) for path in options.add_fields}
+    columns = children(row) | {name: field_at(values.columns, path, values.count) for name, path in added.items()}
+    found = values.with_faults(faults).with_columns(columns)
+    found = found.without(pc.fill_null(pc.is_in(op, value_set=pa.array(WITHOUT_ROW)), False))
+    match options.deletes:
+        case "Rows":
+            shown = pc.if_else(values.null, pa.scalar(None, pa.bool_()), deleted)
+            return found.with_columns({**columns, DELETED: shown})
+        case "Drop":
+            return found.without(deleted)
+        case "Tombstones":
+            return found.with_null(deleted)
+
+
+def event_paths(path: Path, options: Debezium) -> list[Path]:
+    """The fields of events that a field of the row comes from."""
+    added = {f"__{name.replace('.', '_')}": tuple(name.split(".")) for name in options.add_fields}
+    if path[0] in added:
+        return [added[path[0]] + path[1:]]
+    return [("op",)] if path[0] == DELETED else [("after", *path), ("before", *path)]
+
+
+def _states(values: ValueColumns) -> tuple[Column, Column, dict[int, Fault]]:
+    """The rows after and before, with the same columns."""
+    states: list[Column] = []
+    faults: dict[int, Fault] = {}
+    for name in ("after", "before"):
+        column = values.columns.get(name, pa.nulls(values.count))
+        if not pa.types.is_struct(column.type):
+            why = f"value is a change event whose field {name} is {column.type} and no record"
+            faults |= faults_at(true_rows(column.is_valid()), REASON, why)
+            column = pa.nulls(values.count, EMPTY)
+        states.append(column)
+    record = merge(states[0].type, states[1].type)
+    while True:
+        try:
+            after, before = (cast_column(state, record) for state in states)
+            return after, before, faults
+        except Inexact as error:
+            record = as_text_at(record, error.path)
+
+
+def _chosen(first: Column, yes: Column, no: Column) -> Column:
+    """Of each row the one or the other; Arrow's `if_else` has no kernel for all nested types."""
+    rows, count = row_numbers(len(first)), pa.scalar(len(first), pa.int64())
+    return pa.concat_arrays([no, yes]).take(pc.if_else(first, pc.add(rows, count), rows))

@@ -1,0 +1,229 @@
+"""Expressions of a transform: what is allowed is on a list, and everything else is refused with its place."""
+
+from __future__ import annotations
+
+import json
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3sink_api.spec.field_errors import Refusal
+from s3sink_api.spec.sql_expressions import Expression, parse_filter, parse_select
+from s3sink_api.spec.sql_functions import FUNCTIONS, OPERATORS
+from s3sink_api.spec.sql_parser import locked_database
+from tests.api.documents import errors_of, minimal, put
+
+HOSTILE = [
+    # files, network, extensions, settings, the process
+    "read_text('/etc/passwd') AS x",
+    "(SELECT content FROM read_text('/etc/passwd')) AS x",
+    "(FROM '/etc/passwd') AS x",
+    "(SELECT * FROM 's3://other/data.parquet') AS x",
+    "(SELECT * FROM 'https://example.org/a.csv') AS x",
+    "a FROM read_csv('/etc/passwd')",
+    "a FROM '/etc/passwd'",
+    "glob('/*') AS x",
+    "getenv('AWS_SECRET_ACCESS_KEY') AS x",
+    "current_setting('s3_secret_access_key') AS x",
+    "getvariable('x') AS x",
+    "parse_path('/a') AS x",
+    "a; COPY (SELECT 1) TO '/tmp/x'",
+    "1; ATTACH '/tmp/x.db'",
+    "1; INSTALL httpfs",
+    "1; LOAD httpfs",
+    "1; SET enable_external_access = true",
+    "1; RESET lock_configuration",
+    "1; PRAGMA version",
+    "1; CREATE SECRET s (TYPE s3)",
+    "1; EXPORT DATABASE '/tmp/x'",
+    "duckdb_secrets() AS x",
+    "duckdb_settings() AS x",
+    "query('SELECT 1') AS x",
+    "query_table('t') AS x",
+    "json_execute_serialized_sql('{}') AS x",
+    "json_serialize_sql('SELECT 1') AS x",
+    "write_log('x') AS x",
+    "pg_sleep(1000) AS x",
+    "sleep_ms(1000) AS x",
+    "error('x') AS x",
+    # other than one value for each row
+    "(SELECT 1) AS x",
+    "EXISTS (SELECT 1) AS x",
+    "a IN (SELECT 1) AS x",
+    "sum(a) AS x",
+    "count(*) AS x",
+    "count(*) FILTER (WHERE a) AS x",
+    "list(a ORDER BY b) AS x",
+    "any_value(a) AS x",
+    "row_number() OVER () AS x",
+    "lag(a) OVER (ORDER BY b) AS x",
+    "unnest([1, 2]) AS x",
+    "generate_series(1, 1000000000) AS x",
+    "range(1000000000) AS x",
+    "a AS x, b AS y",
+    "DISTINCT a AS x",
+    "a AS x LIMIT 1",
+    "a AS x WHERE b",
+    "a AS x GROUP BY a",
+    "a AS x ORDER BY a",
+    "a AS x QUALIFY true",
+    "a AS x USING SAMPLE 1",
+    "a AS x UNION SELECT 2",
+    "columns('.*') AS x",
+    "t.* AS x",
+    # other results at another time
+    "random() AS x",
+    "uuid() AS x",
+    "gen_random_uuid() AS x",
+    "now() AS x",
+    "today() AS x",
+    "current_timestamp AS x",
+    "CURRENT_DATE AS x",
+    "age(a) AS x",
+    "nextval('s') AS x",
+    "current_user AS x",
+    "version() AS x",
+    "hash(a) AS x",
+    "typeof(a) AS x",
+    "txid_current() AS x",
+    # memory and time without bounds
+    "repeat(a, 1000000000) AS x",
+    "repeat(a, b) AS x",
+    "lpad(a, 1000000000, 'x') AS x",
+    "rpad(a, b, 'x') AS x",
+    "replace(replace(a, 'x', 'xxxxxxxxxx'), 'x', 'xxxxxxxxxx') AS x",
+    "replace(a, 'x', b) AS x",
+    "regexp_replace(a, '.', 'xxxxxxxxxxxxxxxxxxxxxxxx', 'g') AS x",
+    "array_to_string(a, b) AS x",
+    "a || a || a || a || a || a || a || a || a || a || a || a || a || a || a || a || a AS x",
+    "printf('%1000000000d', a) AS x",
+    "format('{:1000000000}', a) AS x",
+    "list_transform(a, lambda y: y + 1) AS x",
+    "[y FOR y IN a] AS x",
+    "list_reduce(a, lambda y, z: y + z) AS x",
+    "levenshtein(a, b) AS x",
+    # what has no place here
+    "$1 AS x",
+    "? AS x",
+    "#1 AS x",
+    "a COLLATE nocase AS x",
+    "CAST(a AS my_type) AS x",
+    "CAST(a AS main.t) AS x",
+    "CAST(a AS ENUM('x')) AS x",
+    "main.upper(a) AS x",
+    "system.main.upper(a) AS x",
+    "upper(a",
+    "a +",
+    "a AS",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_expression_is_refused_by_name(text: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        parse_select(text)
+    assert refusal.value.message
+    errors = errors_of(put(minimal(), "spec.transform", {"select": [text]}))
+    assert set(errors) == {"spec.transform.select[0]"}
+
+
+def test_at_least_sixty_hostile_expressions_are_tried() -> None:
+    assert len(set(HOSTILE)) >= 60
+
+
+@pytest.mark.parametrize("text", ["random() > 0.5", "(SELECT true)", "a; SELECT 1", "*", "a AS b", "sum(a) > 1", ""])
+def test_a_hostile_condition_is_refused_by_name(text: str) -> None:
+    assert set(errors_of(put(minimal(), "spec.transform", {"where": text}))) == {"spec.transform.where"}
+
+
+def test_a_refusal_names_the_expression_and_its_position() -> None:
+    errors = errors_of(put(minimal(), "spec.transform", {"where": "ä > 1 AND now() > b"}))
+    assert errors["spec.transform.where"].startswith("'now()' at position 11 is not allowed")
+    errors = errors_of(put(minimal(), "spec.transform", {"where": "ä > > 1"}))
+    assert errors["spec.transform.where"].startswith("is not a SQL expression at position 5: syntax error")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.b.c",
+        '"with space"."x"',
+        "tags['k']",
+        "list[1] AS x",
+        "CAST(a AS DECIMAL(10, 2)) AS x",
+        "a::BIGINT AS x",
+        "TRY_CAST(a AS DATE) AS x",
+        "CASE WHEN a > 1 THEN 'x' ELSE 'y' END AS x",
+        "coalesce(a, b, 0) AS x",
+        "a BETWEEN 1 AND 2 AS x",
+        "a IN ('x', 'y') AS x",
+        "a LIKE 'x%' AS x",
+        "regexp_extract(a, '([0-9]+)', 1) AS x",
+        "strftime(_timestamp, '%Y-%m') AS x",
+        "_timestamp + INTERVAL 1 DAY AS x",
+        "_timestamp AT TIME ZONE 'Europe/Berlin' AS x",
+        "{'a': a, 'b': b} AS x",
+        "[a, b] AS x",
+        "a ->> '$.x' AS x",
+        "sha256(a || 'salt') AS x",
+        "TRY(a // b) AS x",
+        "* EXCLUDE (a, b)",
+        "* REPLACE (upper(a) AS a)",
+    ],
+)
+def test_what_people_need_is_allowed(text: str) -> None:
+    assert parse_select(text)
+
+
+def test_all_functions_on_the_list_exist() -> None:
+    with duckdb.connect() as database:
+        found = database.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()
+        stable = {name for (name,) in found}
+    # Those that the parser turns into something else.
+    assert stable | {"ifnull", "if"} >= FUNCTIONS | OPERATORS
+
+
+def test_no_function_on_the_list_changes_with_time() -> None:
+    with duckdb.connect() as database:
+        sql = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability NOT IN ('CONSISTENT')"
+        changing = {name for (name,) in database.execute(sql).fetchall()}
+    assert FUNCTIONS & changing == set()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM glob('/*')",
+        "COPY (SELECT 1) TO '/tmp/s3sink-should-not-exist'",
+        "ATTACH '/tmp/s3sink-should-not-exist.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET threads = 8",
+        "SELECT * FROM secret_variable",
+    ],
+)
+def test_the_engine_itself_refuses_it_too(sql: str) -> None:
+    secret_variable = [json.dumps("a Python variable")]
+    assert secret_variable
+    with pytest.raises(duckdb.Error):
+        locked_database().execute(sql).fetchall()
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    try:
+        parse_filter(text)
+    except Refusal:
+        return
+
+
+def test_names_keep_their_case_and_quotes() -> None:
+    found = parse_select('"Order Id" || Country AS "X y"')
+    assert isinstance(found, Expression)
+    assert (found.name, found.paths) == ("X y", (("Order Id",), ("Country",)))
+    assert found.sql({("Order Id",): "c0", ("Country",): "c1"}) == "(c0 || c1)"

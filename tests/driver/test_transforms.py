@@ -1,0 +1,176 @@
+"""Transforms, end to end: what is filtered is counted and proved, and lost objects are written by the same text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from s3sink_job.driver.driver import Driver
+from s3sink_job.proof.find import WantedOffset
+from tests.commit.test_store_faults import abort_all, committed_but_unpublished
+from tests.driver.test_dead_letters import PREFIX, letters
+from tests.harness import World
+from tests.proof.test_find import found
+
+PARQUET = {"type": "Parquet"}
+
+
+def orders(count: int) -> list[dict[str, Any]]:
+    return [{"id": n, "amount": n % 10, "country": "de" if n % 2 else "fr"} for n in range(count)]
+
+
+def manifests(world: World) -> list[dict[str, Any]]:
+    keys = [key for key in world.objects(".s3sink/") if "/flushes/" in key]
+    return [json.loads(world.content(key)) for key in sorted(keys)]
+
+
+def slices(world: World) -> list[dict[str, Any]]:
+    return [part for manifest in manifests(world) for part in manifest["slices"]]
+
+
+def tables(world: World) -> list[dict[str, Any]]:
+    return [row for path in world.download(world.folder / "objects") for row in pq.read_table(path).to_pylist()]
+
+
+def proved(world: World, driver: Driver) -> dict[str, Any]:
+    """The report of verify. Kafka's count is the sum of what became of its records."""
+    doc = world.verify(driver).to_doc()
+    assert doc["ok"], doc["findings"]
+    assert len(world.messages()) == doc["records"] + doc["filtered"] + doc["skipped"] + doc["deadLettered"]
+    return doc
+
+
+def test_filtered_records_are_counted_everywhere_and_proved(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([*orders(50), None, b"no json", *orders(10)])
+    transform = {"where": "amount >= 8 AND _offset < 60", "select": ["id", "upper(country) AS cc", "_offset AS at"]}
+    driver = world.drain(transform=transform, format=PARQUET, errors={"records": "Skip"}, flush={"records": 20})
+    wanted = [
+        {"id": one["id"], "cc": one["country"].upper(), "at": at}
+        for at, one in [*enumerate(orders(50)), *enumerate(orders(10), 52)]
+        if one["amount"] >= 8 and at < 60
+    ]
+    assert tables(world) == wanted
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"], doc["skipped"]) == (10, 51, 1)
+    assert sum(part["filtered"] for part in slices(world)) == world.state()["filtered"] == 51
+    assert manifests(world)[0]["encoding"]["transform"] == {**transform, "steps": []}
+    assert {manifest["formatVersion"] for manifest in manifests(world)} == {2}
+    status = driver.reporter.status()["flush"]
+    assert (status["totalRecords"], status["totalFiltered"]) == (10, 51)
+    labels = {"topic": world.topic, "partition": "0"}
+    assert driver.reporter.metrics.registry.get_sample_value("s3sink_filtered_records_total", labels) == 51
+    assert driver.reporter.status()["lag"]["records"] == 0
+    outcomes = {at: found(driver, WantedOffset(world.topic, 0, at))["outcome"] for at in (7, 8, 20, 51, 61)}
+    assert outcomes == {7: "Filtered", 8: "InObject", 20: "Filtered", 51: "Skipped", 61: "Filtered"}
+
+
+def test_a_wrong_count_of_filtered_records_is_found(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce(orders(20))
+    driver = world.drain(transform={"where": "country = 'de'"})
+    (key,) = [key for key in world.objects(".s3sink/") if "/flushes/" in key]
+    text = world.content(key).decode().replace('"filtered": 10', '"filtered": 9')
+    world.client().put_object(Bucket=world.bucket, Key=key, Body=text.encode())
+    (finding,) = world.verify(driver).counts.findings
+    assert "left 9 records out by its transform, and the transform leaves out 10" in finding
+    text = text.replace("country = 'de'", "country = 'fr'")
+    world.client().put_object(Bucket=world.bucket, Key=key, Body=text.encode())
+    assert world.verify(driver).counts.missing == 10
+
+
+def test_a_lost_object_is_written_again_by_the_text_of_its_flush(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce(orders(40))
+    by_country = {"partitionBy": [{"type": "Topic"}, {"type": "Partition"}, {"type": "Field", "path": ["cc"]}]}
+    spec: dict[str, Any] = {
+        "transform": {"where": "amount > 2", "select": ["* EXCLUDE (country)", "upper(country) AS cc"]},
+        "layout": by_country,
+    }
+    committed_but_unpublished(world, monkeypatch, **spec)
+    sizes = {entry["key"]: entry["bytes"] for entry in manifests(world)[0]["objects"]}
+    assert abort_all(world) == len(sizes) == 2
+    world.produce(orders(5))
+
+    driver = world.drain(transform={"where": "amount > 100"}, layout=by_country)
+
+    assert world.sizes() == sizes
+    rows = [json.loads(line) for key in sizes for line in world.content(key).splitlines()]
+    assert sorted(row["id"] for row in rows) == [n for n in range(40) if n % 10 > 2]
+    assert {row["cc"] for row in rows} == {"DE", "FR"}
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (28, 12 + 5)
+
+
+def test_a_failing_expression_is_a_bad_record_with_its_offset(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([{"n": "1"}, {"n": "-1"}, {"n": "one"}, {"n": "-2"}, {"n": "4"}])
+    transform = {"where": "CAST(n AS INTEGER) > 0", "select": ["CAST(n AS INTEGER) AS number"]}
+    problem = world.drain(transform=transform).problems[world.topic, 0]
+    assert problem.reason == "BadRecord"
+    assert f"topic {world.topic}, partition 0, offset 2" in problem.message
+    text = "transform.where 'CAST(n AS INTEGER) > 0': Conversion Error: Could not convert string 'one'"
+    assert text in problem.message
+    # What lies before it is committed, and of the filtered ones only those.
+    assert [(part["end"], part["rows"], part["filtered"]) for part in slices(world)] == [(2, 1, 1)]
+
+    driver = world.drain(transform=transform, errors=PREFIX)
+
+    assert world.rows() == [{"number": 1}, {"number": 4}]
+    (letter,) = letters(world)
+    assert (letter["offset"], letter["stage"], letter["reason"]) == (2, "Transform", "ExpressionFailed")
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"], doc["deadLettered"]) == (2, 2, 1)
+
+
+def test_fields_that_change_their_type_are_proved_by_the_types_they_had(world: World) -> None:
+    """9 < '10' is true of numbers and false of texts. Each slice has one of the two, and its manifest says which."""
+    world.kafka.create_topic(world.topic)
+    world.produce([{"code": 9}, {"code": 10}, {"code": 7}])
+    transform = {"where": "code < '10'"}
+    world.drain(transform=transform)
+    world.produce([{"code": "x"}, {"code": 9}, {"code": 10}])
+    driver = world.drain(transform=transform)
+    assert [row["code"] for row in world.rows()] == [9, 7]
+    types = [part["inputs"] for part in slices(world)]
+    assert types == [[[["code"], '"int64"']], [[["code"], '"text"']]]
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (2, 4)
+
+
+def test_a_route_has_a_transform_of_its_own(world: World) -> None:
+    other = f"{world.topic}-other"
+    for topic in (world.topic, other):
+        world.kafka.create_topic(topic)
+        world.produce(orders(10), topic=topic)
+    driver = world.drain(
+        source={"topics": [world.topic, other]},
+        transform={"where": "country = 'de'"},
+        routes=[{"topics": [other], "transform": {"steps": [{"type": "Drop", "fields": ["country", "amount"]}]}}],
+    )
+    assert [row["id"] for row in world.rows(topic=world.topic)] == [1, 3, 5, 7, 9]
+    assert world.rows(topic=other) == [{"id": n} for n in range(10)]
+    assert world.verify(driver).ok
+
+
+def test_change_events_become_rows(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    one, two = {"id": 1, "name": "a"}, {"id": 1, "name": "b"}
+    source = {"ts_ms": 5, "table": "t"}
+    world.produce(
+        [
+            {"op": "r", "before": None, "after": one, "source": source, "ts_ms": 6},
+            {"op": "u", "before": one, "after": two, "source": source, "ts_ms": 7},
+            {"op": "d", "before": two, "after": None, "source": source, "ts_ms": 8},
+            None,
+        ]
+    )
+    spec: dict[str, Any] = {"format": PARQUET, "nullValues": "Skip"}
+    options = {"deletes": "Drop", "addFields": ["op", "source.table"]}
+    driver = world.drain(transform={"unwrap": "Debezium", "debezium": options, "where": "name IS NOT NULL"}, **spec)
+    assert tables(world) == [{**one, "__op": "r", "__source_table": "t"}, {**two, "__op": "u", "__source_table": "t"}]
+    doc = world.verify(driver).to_doc()
+    assert (doc["ok"], doc["records"], doc["filtered"]) == (True, 2, 1), doc["findings"]

@@ -1,0 +1,237 @@
+"""SQL on batches: exact types, one row in and at most one out, and a row that fails fails alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from s3sink_job.columns.known_columns import KnownColumns
+from s3sink_job.decode.bad_records import Stage
+from s3sink_job.shape import sql_engine
+from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
+from s3sink_job.shape.sql_engine import evaluate
+from s3sink_job.shape.transformer import TypesChanged
+from s3sink_job.task.encoding import Encoding
+from tests.decode.batches import TOPIC, Record, batch_of
+from tests.encodings import encoding
+
+
+def wanted(transform: dict[str, Any], **fields: Any) -> Encoding:
+    return encoding(**{"format": "Parquet", "transform": transform, **fields})
+
+
+def builder(transform: dict[str, Any], **fields: Any) -> RowBuilder:
+    return wanted(transform, **fields).row_builder(TOPIC)
+
+
+def build(transform: dict[str, Any], *records: Any, **fields: Any) -> BuiltRows:
+    values = [json.dumps(one).encode() if isinstance(one, dict) else one for one in records]
+    return builder(transform, **fields).build(batch_of(*values))
+
+
+def rows(transform: dict[str, Any], *records: Any, **fields: Any) -> list[dict[str, Any]]:
+    found = build(transform, *records, **fields)
+    assert found.bad.messages == {}
+    return found.rows.to_pylist()
+
+
+ORDERS = [
+    {"id": 1, "amount": 5, "ship": {"country": "de", "zip": "1"}, "tags": ["a", "b"]},
+    {"id": 2, "amount": -5, "ship": {"country": "fr"}},
+    {"id": 3, "amount": None, "ship": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("amount > 0", [1]),
+        ("amount <= 0 OR amount IS NULL", [2, 3]),
+        ("ship.country = 'fr'", [2]),
+        ("ship['country'] = 'fr'", [2]),
+        ("list_contains(tags, 'a')", [1]),
+        ("missing IS NULL", [1, 2, 3]),
+        ("missing > 0", []),
+        ("missing.field = 'x'", []),
+        ("_offset = 71", [2]),
+        ("_topic = 'orders' AND _partition = 3 AND _key = 'k' AND id < 3", [1, 2]),
+        ("_timestamp >= TIMESTAMPTZ '2023-11-14 22:13:20Z'", [1, 2, 3]),
+        ("year(_timestamp) = 2022", []),
+        ("NULL", []),
+        ("true", [1, 2, 3]),
+    ],
+)
+def test_a_condition_keeps_the_records_for_which_it_is_true(where: str, ids: list[int]) -> None:
+    assert [row["id"] for row in rows({"where": where}, *ORDERS)] == ids
+
+
+def test_selected_columns_have_names_and_an_order() -> None:
+    select = ["ship.country", "* EXCLUDE (tags, ship)", "amount * 2 AS double", "_offset AS at", "_headers['h'] AS h"]
+    (row,) = rows({"select": select, "where": "id = 1"}, *ORDERS)
+    assert list(row.items()) == [("country", "de"), ("id", 1), ("amount", 5), ("double", 10), ("at", 70), ("h", None)]
+    assert rows({"select": ["* REPLACE (-amount AS amount)"], "where": "id = 2"}, *ORDERS)[0]["amount"] == 5
+    assert rows({"select": ["*", "'x' AS amount"], "where": "id = 2"}, *ORDERS)[0]["amount"] == "x"
+
+
+def test_columns_that_are_selected_as_they_are_keep_their_exact_types() -> None:
+    kinds = {
+        "a": pa.decimal128(38, 10),
+        "b": pa.decimal256(60, 2),
+        "c": pa.timestamp("ns", "UTC"),
+        "d": pa.binary(4),
+        "e": pa.time32("ms"),
+        "f": pa.map_(pa.string(), pa.struct([("x", pa.float32())])),
+        "g": pa.date32(),
+    }
+    schema = {"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}
+    found = builder({"select": ["*", "n + 1 AS m"]}, value="Avro", value_schema=json.dumps(schema))
+    assert found.build(batch_of(b"\x02")).rows.schema.types == [pa.int32(), pa.int32()]
+    columns = {name: pa.nulls(2, kind) for name, kind in kinds.items()}
+    usable = {name: kind for name, kind in kinds.items() if name not in "bd"}
+    computed = evaluate([f"coalesce({name}, NULL)" for name in usable], {n: columns[n] for n in usable}, 2)
+    widened = {**usable, "e": pa.time64("us")}
+    assert [column.type for column in computed.columns] == list(widened.values())
+
+
+def test_results_have_types_that_columns_can_have() -> None:
+    sql = ["1::TINYINT", "1::UBIGINT", "1::HUGEINT", "1::UINTEGER", "[1::SMALLINT]", "TIMESTAMP_S '2020-01-01'", "'x'"]
+    found = evaluate(sql, {}, 1).columns
+    assert [column.type for column in found] == [
+        *(pa.int32(), pa.decimal128(20, 0), pa.decimal128(38, 0), pa.int64()),
+        *(pa.list_(pa.int32()), pa.timestamp("ms"), pa.string()),
+    ]
+    bad = build({"select": ["INTERVAL 1 DAY AS x"]}, {"a": 1}).bad
+    assert "which no column can have: cast it" in bad.messages[0]
+
+
+def test_a_row_that_fails_is_a_bad_record_and_its_neighbours_are_written() -> None:
+    values = [{"n": str(n)} for n in range(1000)]
+    values[17], values[600] = {"n": "x"}, {"n": "y"}
+    found = build({"select": ["n", "CAST(n AS INTEGER) AS m"], "where": "n <> '5'"}, *values)
+    assert found.keep is not None
+    assert {bad.row: (bad.stage, bad.reason) for bad in found.bad} == dict.fromkeys(
+        [16, 599], (Stage.TRANSFORM, "ExpressionFailed")
+    )
+    text = "transform.select 'CAST(n AS INTEGER) AS m': Conversion Error: Could not convert string 'x' to INT32"
+    assert found.bad.messages[16] == text
+    good = [row for place, row in enumerate(found.rows.to_pylist()) if place not in (16, 599)]
+    assert good == [{"n": str(n), "m": n} for n in range(1000) if n not in (5, 17, 600)]
+
+
+@given(st.lists(st.sampled_from(["1", "2", "x", None]), min_size=1, max_size=40))
+@settings(max_examples=30, deadline=None)
+def test_every_record_is_kept_filtered_or_bad_and_in_order(values: list[str | None]) -> None:
+    found = build({"where": "CAST(n AS INTEGER) = 1"}, *({"n": value} for value in values))
+    offsets = found.decoded.batch.column("offset").to_pylist()
+    assert offsets == [70 + place for place, value in enumerate(values) if value in ("1", "x")]
+    bad = {offsets[record.row] - 70 for record in found.bad}
+    assert bad == {place for place, value in enumerate(values) if value == "x"}
+    kept = len(values) if found.keep is None else sum(found.keep.to_pylist())
+    assert kept == len(offsets) == found.rows.num_rows
+
+
+def test_a_condition_on_headers_key_or_metadata_needs_no_decoding() -> None:
+    broken = Record(b"\xffnot json", headers=[("kind", b"a"), ("kind", b"b")])
+    good = Record(b'{"n": 1}', headers=[("kind", b"b"), ("kind", b"a")])
+    found = build({"where": "_headers['kind'] = 'a'"}, broken, good, Record(b"[", headers=None))
+    assert (found.rows.to_pylist(), found.bad.messages) == ([{"n": 1}], {})
+    found = build({"where": "_key = 'k' AND _offset > 70 AND n = 1"}, broken, good)
+    assert (found.rows.to_pylist(), found.bad.messages) == ([{"n": 1}], {})
+
+
+def test_a_header_that_is_no_text_counts_as_none() -> None:
+    record = Record(b"{}", headers=[("h", b"\xff")])
+    assert rows({"where": "_headers['h'] IS NULL", "select": ["_offset"]}, record) == [{"_offset": 70}]
+
+
+def test_only_the_needed_columns_of_kafka_are_read() -> None:
+    assert wanted({"where": "a > 1"}).columns == ("value",)
+    assert wanted({"where": "_headers['h'] = 'x' AND _topic = 't'"}).columns == ("value", "headers")
+    assert wanted({"select": ["_key", "_timestamp"]}).columns == ("key", "value", "timestamp")
+    assert wanted({"steps": [{"type": "Insert", "field": "t", "source": "Timestamp"}]}).columns == (
+        "value",
+        "timestamp",
+    )
+
+
+def test_a_tombstone_stays_one() -> None:
+    assert rows({"select": ["coalesce(a, 1) AS a", "'x' AS b"]}, None, {"a": 5}) == [
+        {"a": None, "b": None},
+        {"a": 5, "b": "x"},
+    ]
+    lines = build({"select": ["coalesce(a, 1) AS a"]}, None, {"a": 5}, format="Json").rows.column("line").to_pylist()
+    assert lines == [b"null", b'{"a":1}'.replace(b"1", b"5")]
+
+
+def test_lines_that_are_only_filtered_stay_byte_for_byte() -> None:
+    found = build({"where": "a = 1"}, b'{ "a":1.0e0 }', b'{"a": 2}', format="Json")
+    assert found.rows.column("line").to_pylist() == [b'{ "a":1.0e0 }']
+    found = build({"where": "value LIKE 'a%'"}, b"ab", b"b", format="Text", value="String")
+    assert found.rows.column("line").to_pylist() == [b"ab"]
+    found = build({"where": "_offset = 71"}, b"\xff", b"\xfe", format="Bytes", value="Bytes")
+    assert found.rows.column("value").to_pylist() == [b"\xfe"]
+
+
+def test_folders_are_made_of_what_the_transform_left() -> None:
+    found = build({"select": ["upper(c) AS c"]}, {"c": "de"}, {"c": None})
+    assert found.decoded.fields("value", {("c",): False})[("c",)].rows().to_pylist() == ["DE", None]
+
+
+def test_values_without_fields_can_be_given_some() -> None:
+    assert rows({"select": ["upper(value) AS v", "length(value) AS n"]}, b"ab", value="String") == [{"v": "AB", "n": 2}]
+
+
+def test_names_are_found_by_their_exact_case() -> None:
+    assert rows({"select": ["Id + 1 AS a", "id + 1 AS b"]}, {"Id": 1, "id": 10}) == [{"a": 2, "b": 11}]
+
+
+def test_a_type_that_changes_ends_the_slice_so_that_each_has_one() -> None:
+    slice = builder({"where": "n < '10'"})
+    slice.build(batch_of(b'{"n": 9, "other": 1}'))
+    slice.build(batch_of(b'{"n": null, "other": "x"}'))
+    assert slice.input_types == ((("n",), '"int64"'),)
+    with pytest.raises(TypesChanged):
+        slice.build(batch_of(b'{"n": "9"}'))
+    whole = builder({"steps": [{"type": "Extract", "field": "a"}], "where": "b > 1"})
+    for value in (b'{"a": {"b": 1}}', b'{"a": {"b": 2, "c": "new"}}', b'{"a": {"b": 3, "c": "d"}}'):
+        whole.build(batch_of(value))
+    assert slice.schema is not None
+    assert slice.schema.record.field("n").type == pa.string()
+
+
+def test_records_that_were_written_are_read_with_the_types_they_had() -> None:
+    text = wanted({"where": "n < '10'"}).with_input_types(((("n",), '"text"'),))
+    as_numbers = wanted({"where": "n < '10'"})
+    batch = batch_of(b'{"n": 9}')
+    assert text.row_builder(TOPIC).build(batch).rows.num_rows == 0
+    assert as_numbers.row_builder(TOPIC).build(batch).rows.num_rows == 1
+    nested = wanted({"where": "a.b > 1"}).with_input_types(((("a", "b"), '"double"'),))
+    known = KnownColumns(pa.struct([("x", pa.int64())]))
+    assert nested.row_builder(TOPIC, known=known).build(batch_of(b'{"a": {"b": 2}}')).rows.num_rows == 1
+
+
+def test_an_expression_that_takes_too_long_is_a_fault_and_not_a_hanging_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = pa.array(["a" * 4_000] * 30_000)
+    monkeypatch.setattr(sql_engine, "SECONDS", 0.01)
+    found = evaluate(["sha256(v)", "sha1(v)"], {"v": long}, len(long))
+    assert set(found.faults.values()) == {"took too long"}
+    monkeypatch.undo()
+    assert evaluate(["length(v)"], {"v": long.slice(0, 2)}, 2).columns[0].to_pylist() == [4_000, 4_000]
+
+
+def test_a_result_that_needs_too_much_memory_is_a_fault_of_its_record() -> None:
+    sizes = pa.array(["a" * 10, "a" * 20_000_000, "a" * 30])
+    found = evaluate(["repeat(v, 16)"], {"v": sizes}, 3)
+    assert set(found.faults) == {1}
+    assert [len(found.columns[0][row].as_py()) for row in (0, 2)] == [160, 480]
+
+
+def test_nothing_of_python_can_be_read() -> None:
+    secret = pa.table({"v": ["secret"]})
+    assert secret.num_rows
+    assert "secret" in evaluate(["(SELECT v FROM secret)"], {}, 1).faults[0]
