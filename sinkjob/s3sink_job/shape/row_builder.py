@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
@@ -146,6 +147,13 @@ class RowBuilder:
                 return
             found = source
         self._decoder.of(part).widen_to_text(found)
+
+
+def _both(first: Column | None, second: Column | None) -> Column | None:
+    """One mask for two that follow one another: the second has the rows that the first kept."""
+    if first is None or second is None:
+        return second if first is None else first
+    return pc.replace_with_mask(first, first, second)
 
 
 def _shaper(shape: Shape, kind: RowKind, origin: Origin) -> Callable[[DecodedBatch], pa.RecordBatch]:
