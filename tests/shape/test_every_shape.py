@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from s3sink_api.spec import MORE
 from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, known_from_text, known_to_text
 from s3sink_job.columns.types import holds_something
-from s3sink_job.shape.columns import TIME
 from s3sink_job.shape.headers import HEADERS
+from s3sink_job.shape.record_fields import TIME
 from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
 from s3sink_job.shape.tombstones import tombstones
 from s3sink_job.task.encoding import Encoding
