@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from s3sink_api.spec import Transform
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.formats.settings import CsvOptions, Output
 from s3sink_job.layout.settings import Grouping
 from s3sink_job.restore.recovery import Recovery, recovery_of
 from s3sink_job.shape.settings import ENVELOPE, Shape
+from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.task.encoding import Encoding
 
 PAGE = Path(__file__).parents[2] / "docs" / "backup-and-restore.md"
@@ -107,3 +110,13 @@ def test_csv_without_quotes_loses_the_difference_between_null_and_empty() -> Non
         Decoding("Bytes", "Bytes"), Shape(meta="Kafka"), Grouping(), Output("Csv", csv=CsvOptions(quote="None"))
     )
     assert any("empty keys and values are null" in text for text in recovery_of(made).losses)
+
+
+def test_values_that_a_transform_changed_are_refused_and_filtered_records_are_a_loss() -> None:
+    plain = encoding("Json", Shape(meta="Kafka"), "Json")
+    where, select = (
+        replace(plain, transform=TransformSettings(transform))
+        for transform in (Transform(where="a > 0"), Transform(select=("a",)))
+    )
+    assert "records that spec.transform left out are not in the objects" in recovery_of(where).losses
+    assert "spec.transform changed the values" in recovery_of(select).refused

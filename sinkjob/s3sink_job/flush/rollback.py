@@ -10,8 +10,8 @@ OF_TYPED_RECORDS = (
     *("key_options", "value_options", "evolution"),
 )
 SINCE_0_2 = (
-    *("header", "delimiter", "quote", "flatten", "envelope", "headers_as", "key_as", "nulls", "layout", "transform"),
-    *OF_TYPED_RECORDS,
+    *("header", "delimiter", "quote", "flatten", "envelope", "headers_as", "key_as", "nulls", "layout"),
+    *(*OF_TYPED_RECORDS, "transform"),
 )
 """Fields of an encoding's document that 0.1.0 does not accept."""
 

@@ -51,6 +51,8 @@ def recovery_of(encoding: Encoding) -> Recovery:
     losses += _value_losses(encoding)
     if encoding.shape.nulls == "Skip":
         losses.append("tombstones are not in the objects (spec.nullValues was Skip)")
+    if encoding.transform is not None:
+        losses.append("records that spec.transform left out are not in the objects")
     return Recovery(tuple(losses))
 
 
@@ -104,7 +106,9 @@ def _refused(encoding: Encoding) -> str:
 
 def _other_shape(encoding: Encoding) -> str:
     """Shapes for readers of tables, from which the record as it was cannot be told."""
-    shape = encoding.shape
+    shape, transform = encoding.shape, encoding.transform
+    if transform is not None and transform.transform.changes_values:
+        return "spec.transform changed the values. For a backup use no transform"
     if shape.meta == "Quix" and shape.flatten:
         return "columns.meta Quix with flatten has no headers. For a backup use meta Kafka or an envelope"
     if shape.headers_as == "Map":

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, join_known, split_known
+from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
-from s3sink_job.columns.types import Column, Path
+from s3sink_job.columns.types import EMPTY, Column, Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
 from s3sink_job.decode.decoder import DecodedBatch, Decoder
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
@@ -58,7 +58,7 @@ class RowBuilder:
         if transform is not None:
             self._transformer = Transformer(transform, origin, skip_nulls=shape.nulls == "Skip")
             if transform.inputs:
-                base = known_values or NO_COLUMNS
+                base = KnownColumns(EMPTY) if known_values is None else known_values
                 known_values = KnownColumns(with_input_types(base.record, transform.inputs), base.sources)
         self._changes = transform is not None and transform.transform.changes_values
         self._decoder = Decoder(decoding, known_values, access, known_keys)
@@ -113,9 +113,9 @@ class RowBuilder:
 
     def known_from(self, schema: pa.Schema) -> KnownColumns | None:
         """The columns of values and keys in an object with this schema; None where they are not inferred."""
-        if self._typed or self._changes:
+        if self._typed:
             return None
-        found = value_columns(schema, self._shape) if self._spreads else None
+        found = value_columns(schema, self._shape) if self._spreads and not self._changes else None
         keys = key_columns(schema, self._shape) if self._spreads_keys else None
         values = None if found is None else KnownColumns(found)
         return values if keys is None else join_known(values, KnownColumns(keys))
@@ -123,12 +123,9 @@ class RowBuilder:
     def row_sources(self) -> Sources:
         """What the values' schemas say about the columns so far, by path among the rows."""
         known = self.schema
-        if known is None:
-            return NO_SOURCES
-        if not self._shape.envelope:
-            return NO_SOURCES if self._changes else known.sources
+        if known is None or not self._shape.envelope:
+            return NO_SOURCES if known is None or self._changes else known.sources
         values, keys = split_known(known)
-        # Values behind a transform have other columns than their schemas.
         parts = [*([] if self._changes else [(VALUE, values)]), *([] if keys is None else [(KEY, keys)])]
         return {(part, *path): records for part, own in parts for path, records in own.sources.items()}
 
@@ -143,12 +140,12 @@ class RowBuilder:
 
     def widen_to_text(self, path: Path) -> None:
         """Makes a column of the rows text from now on, because the format had to write it so."""
-        part, found = ("value", path) if not self._shape.envelope else (path[0], path[1:])
-        if part == "value" and self._transformer is not None and self._changes and found:
-            own = self._transformer.input_path(found)
-            if own is None:
+        part, found = (path[0], path[1:]) if self._shape.envelope else (VALUE, path)
+        if self._transformer is not None and self._changes and part == VALUE:
+            source = self._transformer.input_path(found)
+            if source is None:
                 return
-            found = own
+            found = source
         self._decoder.of(part).widen_to_text(found)
 
 

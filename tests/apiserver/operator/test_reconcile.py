@@ -193,10 +193,10 @@ def test_a_restarted_operator_changes_nothing_about_a_healthy_sink(
 
 
 def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: Operator) -> None:
-    namespace.apply(sink(transform={"where": "now() > a", "select": ["random() AS chance"]}))
+    namespace.apply(sink(transform={"where": "now() > a", "select": ["upper(a)"]}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
     assert "spec.transform.where: 'now()' at position 1 is not allowed" in message
-    assert "spec.transform.select[0]: 'random()' at position 1 is not allowed" in message
+    assert "spec.transform.select[0]: 'upper(a)' needs a name" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
     namespace.deployment()
