@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from s3sink_api.spec import Transform
 from s3sink_job.decode.settings import Decoding
 from s3sink_job.formats.settings import CsvOptions, Output
 from s3sink_job.layout.settings import Grouping
 from s3sink_job.restore.recovery import Recovery, recovery_of
 from s3sink_job.shape.settings import ENVELOPE, Shape
+from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.task.encoding import Encoding
 
 PAGE = Path(__file__).parents[2] / "docs" / "backup-and-restore.md"
@@ -82,6 +85,13 @@ def test_keys_that_are_json_are_equal_or_refused(format: str, exact: bool | None
 )
 def test_parts_that_are_left_out_are_losses(changed: Shape, loss: str) -> None:
     assert any(loss in text for text in recovery_of(encoding("Parquet", changed, "Bytes")).losses)
+
+
+def test_values_that_a_transform_changed_are_refused_and_a_filter_alone_is_not() -> None:
+    plain = encoding("Parquet", Shape(meta="Kafka"), "Bytes")
+    changed = TransformSettings(Transform(select=("value", "1 AS one")))
+    assert "has changed the values" in recovery_of(replace(plain, transform=changed)).refused
+    assert recovery_of(replace(plain, transform=TransformSettings(Transform(where="value IS NOT NULL")))).exact
 
 
 def test_an_envelope_without_values_is_refused() -> None:
