@@ -18,7 +18,7 @@ from tools.parts.s3 import S3Server
 
 pytestmark = pytest.mark.spark
 
-NOW = 1_795_000_000_000
+NOW = 1_700_000_000_000
 
 
 def manifest(folder: Path, name: str, sink: dict[str, Any], secrets: dict[str, Any]) -> str:

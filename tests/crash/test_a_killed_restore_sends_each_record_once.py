@@ -27,7 +27,7 @@ def backed_up(make_sink: MakeSink) -> Sink:
     sink.change(
         source={"key": {"format": "Bytes"}, "value": {"format": "Bytes"}},
         format={"type": "Parquet", "compression": {"codec": "Zstd"}, "columns": {"meta": "Kafka"}},
-        flush={"records": 500, "interval": "1s"},
+        flush={"records": 1_500, "interval": "1s"},
         spark={"driver": {"cores": 2}},
     )
     for partition in range(PARTITIONS):
@@ -42,7 +42,7 @@ def contents(sink: Sink, topic: str) -> list[Message]:
     return [replace(message, offset=0) for message in consume_whole(sink.kafka.bootstrap, topic)]
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_a_restore_killed_at_random_moments_sends_each_record_once_and_in_order(
     make_sink: MakeSink, kills: int
 ) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 META = {"columns": {"meta": "Kafka"}}
 ENVELOPE = {"envelope": {"enabled": True}}
 FORMATS = ("Parquet", "Avro", "Orc", "Json", "Csv")
-SAMPLE = {("Bytes", "Parquet", "meta"), ("String", "Json", "envelope"), ("Bytes", "Csv", "meta")}
+SAMPLE = {("Bytes", "Parquet", "meta"), ("String", "Json", "envelope")}
 EXACT = [
     (input, format, shape)
     for input in ("Bytes", "String")

@@ -23,7 +23,7 @@ from s3sink_job.restore.restore import Restore, RestoreOptions
 from s3sink_job.stores.factory import open_bucket
 from tests.harness import PATIENCE, Message, World
 
-NOW = 1_795_000_000_000
+NOW = 1_700_000_000_000
 TEXT_RECORDS: list[Any] = [
     (b"key", b"value", None, NOW),
     (None, b"no key", None, 0),

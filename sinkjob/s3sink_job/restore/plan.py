@@ -244,6 +244,8 @@ def _losses(findings: _Findings) -> tuple[str, ...]:
 def _absent(own: list[PartitionHistory]) -> Iterator[str]:
     if skipped := sum(len(part.skipped) for known in own for part in known.slices):
         yield f"{skipped:,} bad records that the sink skipped"
+    if filtered := sum(part.filtered for known in own for part in known.slices):
+        yield f"{filtered:,} records that spec.transform left out"
     replayed = {(at, n) for at, known in enumerate(own) for o in known.replayed for n in o.entry.offsets}
     sent = {(at, n) for at, known in enumerate(own) for one in known.sent for n in one.offsets}
     if left := len(sent - replayed):

@@ -104,28 +104,10 @@ class ReadingTask:
             for records in in_order(run, lambda written: stored_records(bucket, written, wanted), spill):
                 positions = pa.array(np.arange(at, at + records.num_rows))
                 at += records.num_rows
-                chosen = self._chosen(records.append_column("position", positions), self.positions[number])
-                for piece in in_pieces(chosen):
+                numbered = records.append_column("position", positions)
+                left = numbered.filter(pc.greater_equal(numbered.column("position"), self.positions[number]))
+                for piece in in_pieces(chosen(left, self.selection, self.untimed)):
                     yield self._sendable(piece, number)
-
-    def _chosen(self, records: pa.Table, position: int) -> pa.Table:
-        """The records to be sent, each with a timestamp."""
-        times = records.column("timestamp")
-        missing = pc.fill_null(pc.less(times, 0), True)
-        times = pc.if_else(missing, pa.scalar(self.untimed, pa.int64()), times)
-        records = records.set_column(records.schema.get_field_index("timestamp"), "timestamp", times)
-        keep = pc.greater_equal(records.column("position"), position)
-        chosen, offsets = self.selection, records.column("offset")
-        keep = pc.and_(keep, pc.invert(records.column("left_out")))
-        if chosen.since is not None:
-            keep = pc.and_(keep, pc.greater_equal(times, chosen.since))
-        if chosen.until is not None:
-            keep = pc.and_(keep, pc.less(times, chosen.until))
-        if chosen.first is not None:
-            keep = pc.and_(keep, pc.greater_equal(offsets, chosen.first))
-        if chosen.end is not None:
-            keep = pc.and_(keep, pc.less(offsets, chosen.end))
-        return records.filter(keep)
 
     def _sendable(self, records: pa.Table, number: int) -> pa.RecordBatch:
         wanted = self.slices[number]
@@ -154,6 +136,23 @@ def stored_records(bucket: Bucket, written: WrittenObject, part: RestoreSlice) -
             reason="ObjectChanged",
         )
     return records_of(rows, entry, written.encoding, part.left_out, part.bounds.get(entry.key))
+
+
+def chosen(records: pa.Table, selection: Selection, untimed: int) -> pa.Table:
+    """The records to be sent, each with a timestamp."""
+    times, offsets = records.column("timestamp"), records.column("offset")
+    times = pc.if_else(pc.fill_null(pc.less(times, 0), True), pa.scalar(untimed, pa.int64()), times)
+    records = records.set_column(records.schema.get_field_index("timestamp"), "timestamp", times)
+    keep = pc.invert(records.column("left_out"))
+    if selection.since is not None:
+        keep = pc.and_(keep, pc.greater_equal(times, selection.since))
+    if selection.until is not None:
+        keep = pc.and_(keep, pc.less(times, selection.until))
+    if selection.first is not None:
+        keep = pc.and_(keep, pc.greater_equal(offsets, selection.first))
+    if selection.end is not None:
+        keep = pc.and_(keep, pc.less(offsets, selection.end))
+    return records.filter(keep)
 
 
 def in_pieces(records: pa.Table) -> Iterator[pa.Table]:

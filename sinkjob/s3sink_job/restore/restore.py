@@ -15,17 +15,18 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from s3sink_api.spec import S3Sink
-from s3sink_job.base.errors import FinalError
+from s3sink_job.base.errors import FinalError, TransientError
 from s3sink_job.base.secrets import Secrets
 from s3sink_job.base.spill import SpillPlace, spill_folder
 from s3sink_job.commit.ledger import Ledger
+from s3sink_job.flush.refresh import visible_state
 from s3sink_job.flush.state import Owner, SinkState, same_topic
 from s3sink_job.kafka.topic_settings import cluster_id
 from s3sink_job.proof.kafka_records import KafkaAccess
 from s3sink_job.restore.plan import RestorePlan, RestoreSlice, Selection, make_plan
 from s3sink_job.restore.positions import Positions, total_rows
 from s3sink_job.restore.progress import FOLDER, ProgressObject, RestoreProgress
-from s3sink_job.restore.reading_task import ReadingTask, TakenTimes, stored_records
+from s3sink_job.restore.reading_task import ReadingTask, TakenTimes, chosen, stored_records
 from s3sink_job.restore.report import RestoreReport
 from s3sink_job.restore.sending import Sending
 from s3sink_job.restore.source import Source, read_source
@@ -82,7 +83,7 @@ class Restore:
     def run(self, *, dry_run: bool = False) -> RestoreReport:
         state = self._state()
         self._run = self.options.run_id or self._default_run_id(state)
-        self._object = ProgressObject(self.bucket, f"{self.ledger.folder}/{FOLDER}/{self._run}.json")
+        self._object = ProgressObject(self.bucket, f"{self.ledger.folder}/{FOLDER}/{self._run}/progress.json")
         resumed = self._resumed(self._object.load())
         source = read_source(self.ledger, state, resumed)
         plan = self._plan(source)
@@ -100,7 +101,7 @@ class Restore:
             report.finished_before, report.records = resumed.finished_at, resumed.records or 0
         if report.finished_before is not None or not plan.slices:
             return report
-        targets = Targets(self.kafka.admin, plan)
+        targets = Targets(self.kafka.admin, plan, self._sizes(state))
         found = targets.find(create=False, replication=None)
         if resumed is None and not self.options.append:
             refuse_records(targets.ends(found))
@@ -169,9 +170,13 @@ class Restore:
         for part in plan.slices[:SAMPLED]:
             records = stored_records(self.bucket, part.objects[0], part)
             if part.topic in found:
-                times = self._times(found).get(part.topic, TakenTimes())
-                known = records.filter(records.column("timestamp").is_valid())
-                times.check(known.column("timestamp"), str(part))
+                wanted = chosen(records, self.options.selection, round(self.clock() * 1000))
+                self._times(found)[part.topic].check(wanted.column("timestamp"), str(part))
+
+    def _sizes(self, state: SinkState) -> dict[str, int]:
+        """By target: how many partitions the topic had. The last ones may be empty."""
+        targets = self.options.targets
+        return {targets.get(name, name): len(topic.partitions) for name, topic in visible_state(state).topics.items()}
 
     def _times(self, found: Mapping[str, TargetTopic]) -> dict[str, TakenTimes]:
         now = round(self.clock() * 1000)
@@ -227,11 +232,14 @@ class Restore:
 
         def see() -> None:
             nonlocal stored_at
-            sent = total_rows(positions.read(stable=False))
+            try:
+                sent = total_rows(positions.read(stable=False))
+                if self.clock() - stored_at >= STORED_EVERY:
+                    self._object.update(sent=sent)
+                    stored_at = self.clock()
+            except TransientError:
+                return  # tasks have retries of their own, and need none of this
             self.on_progress(sent, plan.rows)
-            if self.clock() - stored_at >= STORED_EVERY:
-                self._object.update(sent=sent)
-                stored_at = self.clock()
 
         sending.run(see)
         after = positions.read()

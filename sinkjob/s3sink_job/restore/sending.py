@@ -22,6 +22,8 @@ CHUNK_RECORDS = 50_000
 CHUNK_BYTES = 32 * 2**20
 CHUNK_MILLIS = 1_000
 """A transaction is committed when it has as much as one of these. After a crash at most this is sent again."""
+BUFFER = str(128 * 2**20)
+"""Bytes that a task has in memory at most, and so the length of the longest record."""
 POLL_SECONDS = 1.0
 RESUMES = "Run the same command again: it resumes"
 FINAL = {
@@ -89,7 +91,7 @@ class Sending:
 
     def _sender(self, tasks: int) -> Any:
         jvm: Any = self.spark._jvm
-        producer = {**PRODUCER, "key.serializer": SERIALIZER, "value.serializer": SERIALIZER}
+        producer = {**PRODUCER, "buffer.memory": BUFFER, "key.serializer": SERIALIZER, "value.serializer": SERIALIZER}
         slices = jvm.java.util.ArrayList()
         for number, place in enumerate(self.positions.places):
             settings = {"topic": place.at[0], "group": place.group, "groupPartition": str(place.at[1])}

@@ -78,8 +78,9 @@ class TargetTopic:
 
 
 class Targets:
-    def __init__(self, admin: Admin, plan: RestorePlan) -> None:
-        self._admin, self._plan = admin, plan
+    def __init__(self, admin: Admin, plan: RestorePlan, sizes: Mapping[str, int]) -> None:
+        """`sizes`: by topic, the partitions of a new one."""
+        self._admin, self._plan, self._sizes = admin, plan, sizes
         self.missing: list[str] = []
         """Topics that do not exist yet."""
 
@@ -112,7 +113,8 @@ class Targets:
             time.sleep(0.2)
 
     def _create(self, name: str, replication: int | None) -> Topic:
-        failure = create_topic(self._admin, name, self._plan.topics[name], replication, NEW_TOPIC)
+        partitions = max(self._plan.topics[name], self._sizes.get(name, 1))
+        failure = create_topic(self._admin, name, partitions, replication, NEW_TOPIC)
         if failure is not None:
             raise _not_created(name, failure)
         deadline = time.monotonic() + CREATION_TIMEOUT
