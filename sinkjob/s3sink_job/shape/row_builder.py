@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
 from s3sink_job.columns.types import Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
@@ -46,10 +46,11 @@ class RowBuilder:
     ) -> None:
         """`known` are the columns that earlier slices found in the values."""
         known_values, known_keys = (None, None) if known is None else split_known(known)
-        self._decoder = Decoder(decoding, known_values, access, known_keys)
+        of_keys = (known_keys or NO_COLUMNS) if kind.has_columns and shape.spreads_keys else None
+        self._decoder = Decoder(decoding, known_values, access, of_keys)
         self._shape, self._typed = shape, decoding.typed
         self._spreads = kind.has_columns and shape.spreads_values and self._decoder.value.has_fields
-        self._spreads_keys = kind.has_columns and shape.spreads_keys and self._decoder.key.has_fields
+        self._spreads_keys = of_keys is not None and self._decoder.key.has_fields
         self._rows_of = _shaper(shape, kind, origin)
 
     def build(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> BuiltRows:
