@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from itertools import product
 from typing import Any
 
@@ -255,6 +256,22 @@ def test_keys_have_types_of_their_own_and_widen_from_slice_to_slice() -> None:
     second.widen_to_text(("key", "n", "m"))
     again = decoded(second, KEYS, [Record(b"{}", key=b'{"n":{"m":true}}')]).rows
     assert again.column("key").to_pylist() == [{"id": None, "n": {"m": "true"}}]
+
+
+def test_typed_keys_keep_the_types_of_their_schemas() -> None:
+    schema = {"type": "record", "name": "K", "fields": [{"name": "id", "type": "int"}]}
+    schema["fields"] += [{"name": "day", "type": {"type": "int", "logicalType": "date"}}]  # type: ignore[operator]
+    wanted = changed(FULL, key="Avro", value="Avro", key_schema=json.dumps(schema), value_schema=json.dumps(schema))
+    wanted = changed(wanted, key_as="Fields")
+    builder = opened(wanted)
+    rows = decoded(builder, wanted, [Record(b"\x02\x04", key=b"\x06\x08"), Record(None, key=None)]).rows
+
+    typed = pa.struct([("id", pa.int32()), ("day", pa.date32())])
+    assert rows.schema.field("key").type == rows.schema.field("value").type == typed
+    assert rows.column("key").to_pylist() == [{"id": 3, "day": date(1970, 1, 5)}, None]
+    assert {path[0] for path in builder.row_sources()} == {"key", "value"}
+    again = opened(wanted, known_from_text(known_to_text(builder.schema or NO_COLUMNS)))
+    assert decoded(again, wanted, [Record(b"\x02\x04", key=b"\x06\x08")]).rows.schema == rows.schema
 
 
 def test_a_value_with_the_name_that_stands_for_keys_does_not_disturb_them() -> None:

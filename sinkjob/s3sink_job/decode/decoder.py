@@ -31,10 +31,12 @@ class Decoder:
         access: SchemaAccess = NO_ACCESS,
         known_keys: KnownColumns | None = None,
     ) -> None:
+        """`known_keys` only if the fields of keys become columns."""
         key, value = (_settings(part, access) for part in decoding.parts)
-        # One mode for both: their columns are committed together.
-        of_keys = SchemaEvolution(mode=decoding.evolution.mode)
-        self.key = INPUTS[decoding.key](replace(key, known=known_keys, evolution=of_keys))
+        if known_keys is not None:
+            # One mode for both: their columns are committed together.
+            key = replace(key, known=known_keys, evolution=SchemaEvolution(mode=decoding.evolution.mode))
+        self.key = INPUTS[decoding.key](key)
         self.value = INPUTS[decoding.value](
             replace(value, known=known, supplied=decoding.supplied, evolution=decoding.evolution)
         )

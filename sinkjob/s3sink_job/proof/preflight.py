@@ -158,6 +158,10 @@ def _check_kafka(sink: S3Sink, open_admin: Callable[[], Admin], state: SinkState
 def _check_routes(sink: S3Sink, admin: Admin, topics: Iterable[str]) -> Iterator[CheckResult]:
     """Topics that the driver would not write."""
     routing = Routing(sink.spec)
+    try:
+        routing.check()
+    except S3SinkError:
+        return  # the check of the store has told it
     routing.find_routes(admin.matches, topics)
     for problem in dict.fromkeys(routing.topic_problems(topics).values()):
         yield CheckResult("topic", False, f"{problem.reason}: {problem.message}")

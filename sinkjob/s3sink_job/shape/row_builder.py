@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.columns.known_columns import KnownColumns, join_known, split_known
+from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns, join_known, split_known
 from s3sink_job.columns.sources import NO_SOURCES, Sources
-from s3sink_job.columns.types import EMPTY, Column, Path
+from s3sink_job.columns.types import Column, Path
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords, Faults, Stage
 from s3sink_job.decode.decoder import DecodedBatch, Decoder
 from s3sink_job.decode.schema_access import NO_ACCESS, SchemaAccess
@@ -58,15 +58,16 @@ class RowBuilder:
         if transform is not None:
             self._transformer = Transformer(transform, origin, skip_nulls=shape.nulls == "Skip")
             if transform.inputs:
-                base = KnownColumns(EMPTY) if known_values is None else known_values
+                base = known_values or NO_COLUMNS
                 known_values = KnownColumns(with_input_types(base.record, transform.inputs), base.sources)
         self._changes = transform is not None and transform.transform.changes_values
-        self._decoder = Decoder(decoding, known_values, access, known_keys)
+        of_keys = (known_keys or NO_COLUMNS) if kind.has_columns and shape.spreads_keys else None
+        self._decoder = Decoder(decoding, known_values, access, of_keys)
         self._shape, self._typed = shape, decoding.typed
         spreads = kind.has_columns and shape.spreads_values
         needed = self._transformer is not None and self._transformer.needs_values
         self._spreads = (spreads or needed) and self._decoder.value.has_fields
-        self._spreads_keys = kind.has_columns and shape.spreads_keys and self._decoder.key.has_fields
+        self._spreads_keys = of_keys is not None and self._decoder.key.has_fields
         self._rows_of = _shaper(shape, kind, origin)
 
     def build(self, batch: pa.RecordBatch, refused: Faults = NO_FAULTS) -> BuiltRows:
