@@ -34,6 +34,7 @@ def run(world: World, text: str, **changes: Any) -> list[str]:
     place = {"prefix": "", **spec["destination"], "bucket": world.bucket, "endpoint": world.s3.endpoint}
     destination = {**place, "region": world.s3.region, "credentials": {"secretRef": {"name": "s3"}}}
     routes = [{**route, "destination": _of_bucket(route, world)} for route in spec.get("routes", [])]
+    world.patience = 180  # the first flush of a session takes long on a busy machine
     world.drain(**{**spec, "run": "Once", "source": source, "destination": destination, "routes": routes, **changes})
     return [key.replace(world.topic, "T") for key in world.sizes("") if not key.startswith(".s3sink/")]
 
