@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from s3sink_api.spec import NOT_BUILT
 from s3sink_job.convert.conversion import convert
 from s3sink_job.convert.report import Report
 
@@ -15,9 +14,6 @@ CONNECT = "org.apache.kafka.connect.transforms"
 
 
 Options = dict[str, dict[str, str]]
-not_built = pytest.mark.skipif(
-    "spec.transform" in {row.path for row in NOT_BUILT}, reason="the spec has no transform yet"
-)
 
 
 def keys(kind: str, named: Options) -> dict[str, str]:
@@ -38,7 +34,6 @@ def converted(predicates: Options | None = None, **transforms: dict[str, str]) -
     return dict(sink.manifest["spec"]), sink.report
 
 
-@not_built
 @pytest.mark.parametrize(
     ("options", "steps"),
     [
@@ -70,7 +65,6 @@ def test_a_transform_becomes_steps(options: dict[str, str], steps: list[dict[str
     assert report.whole
 
 
-@not_built
 def test_several_transforms_keep_their_order() -> None:
     spec, report = converted(
         unwrap={"type": "io.debezium.transforms.ExtractNewRecordState", "add.fields": "op,table"},
@@ -90,7 +84,6 @@ def test_several_transforms_keep_their_order() -> None:
     assert "source.table has the column __source_table" in added.text
 
 
-@not_built
 def test_a_transform_in_an_order_that_s3sink_does_not_have_is_lost() -> None:
     spec, report = converted(
         keep={"type": f"{CONNECT}.ReplaceField$Value", "include": "a"},
@@ -107,7 +100,6 @@ def test_a_router_renames_the_folder_of_the_topic() -> None:
     assert "transform" not in spec
 
 
-@not_built
 def test_filters_by_predicates() -> None:
     predicates = f"{CONNECT}.predicates"
     spec, report = converted(

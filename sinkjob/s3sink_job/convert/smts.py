@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from s3sink_api.spec import NOT_BUILT
 from s3sink_job.convert.date_formats import checked
 from s3sink_job.convert.draft import Draft
 from s3sink_job.convert.rules import words
@@ -19,8 +18,7 @@ Headers = dict[str, TimeItem]
 """Headers that transforms make of a time, as items of `partitionBy` without a name."""
 _LENSES = "io.lenses.connect.smt.header."
 _CONNECT = "org.apache.kafka.connect.transforms."
-_UNKNOWN = "S3Sink has no step like this class; see docs/transforms.md, or transform the records before"
-_BUILT = "spec.transform" not in {row.path for row in NOT_BUILT}
+_UNKNOWN = "S3Sink has no step like this class; see docs/transform.md, or transform the records before"
 _UNITS = {"hours": "h", "minutes": "m", "seconds": "s"}
 _PARTS = {"year": "yyyy", "month": "MM", "day": "dd", "hour": "HH", "minute": "mm", "second": "ss"}
 
@@ -88,11 +86,6 @@ def _filter(draft: Draft, options: Mapping[str, str], values: Mapping[str, str])
 
 def _change(draft: Draft, options: Mapping[str, str], effect: Effect) -> None:
     """Adds to `spec.transform`, whose parts have an order: unwrap, steps, where, select."""
-    if (effect.transform or effect.steps) and not _BUILT:
-        _lost(
-            draft, options, "S3Sink has no transform of records yet; transform them before, or write them as they are"
-        )
-        return
     transform: dict[str, Any] = draft.value_at("transform") or {}
     late = "select" in transform or ("unwrap" in effect.transform and transform)
     if late or effect.transform.keys() & transform.keys():
