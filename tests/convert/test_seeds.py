@@ -34,6 +34,7 @@ def run(world: World, text: str, **changes: Any) -> list[str]:
     place = {"prefix": "", **spec["destination"], "bucket": world.bucket, "endpoint": world.s3.endpoint}
     destination = {**place, "region": world.s3.region, "credentials": {"secretRef": {"name": "s3"}}}
     routes = [{**route, "destination": _of_bucket(route, world)} for route in spec.get("routes", [])]
+    world.patience = 180  # the first flush of a session takes long on a busy machine
     world.drain(**{**spec, "run": "Once", "source": source, "destination": destination, "routes": routes, **changes})
     return [key.replace(world.topic, "T") for key in world.sizes("") if not key.startswith(".s3sink/")]
 
@@ -124,6 +125,7 @@ def test_lenses_envelope(world: World) -> None:
     assert key == "car_speed/T/0/000000000000.json"
     row = json.loads(world.content(key.replace("T", world.topic)))
     assert row["key"] == "k-1"
+    assert row["headers"] == {"trace": "a1"}
     assert row["value"] == {"speed": 80}
     place = {"topic": world.topic, "partition": 0, "offset": 0, "timestamp": TEN_O_CLOCK}
     assert row["metadata"] == place
@@ -173,6 +175,28 @@ def test_confluent_partitioners(world: World, changes: dict[str, str], folders: 
     assert run(world, text) == [f"topics/T/{folders}/T+0+0000000000.snappy.parquet"]
 
 
+def test_confluent_transforms_change_the_records_and_the_folder(world: World) -> None:
+    """Beyond the document: what people have beside it."""
+    event = {"op": "c", "before": None, "after": {"id": 1, "card": "4111"}, "source": {"ts_ms": 5}, "ts_ms": 6}
+    fill(world, [event])
+    connect = "org.apache.kafka.connect.transforms"
+    changes = {
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "transforms": "unwrap,drop,topic,route",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.drop.type": f"{connect}.ReplaceField$Value",
+        "transforms.drop.exclude": "card",
+        "transforms.topic.type": f"{connect}.InsertField$Value",
+        "transforms.topic.offset.field": "at",
+        "transforms.route.type": f"{connect}.RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "cdc.$1",
+    }
+    (key,) = run(world, json.dumps({"name": "cdc", "config": {**CONFLUENT, **changes}}))
+    assert key == "topics/cdc.T/partition=0/T+0+0000000000.json"
+    assert json.loads(world.content(key.replace("T", world.topic))) == {"id": 1, "at": 0}
+
+
 def test_quix_file_sink(world: World) -> None:
     fill(world, [{"id": 1}])
     text = json.dumps(
@@ -186,8 +210,10 @@ def test_quix_file_sink(world: World) -> None:
             "topic": "TOPIC",
         }
     )
-    # The document's tree is of files without compression, its call has compress=True.
-    assert run(world, text) == ["data/T/0/0000000000000000000.jsonl.gz"]
+    # In the document the topic is sink-topic, and the folder sink_topic. Its tree is of files without compression,
+    # and its call has compress=True.
+    folder = world.topic.replace("-", "_")
+    assert run(world, text) == [f"data/{folder}/0/0000000000000000000.jsonl.gz"]
 
 
 def test_airbyte_destination(world: World) -> None:

@@ -19,10 +19,8 @@ PATTERNS: Mapping[str, Rule] = {
     rf"{_AT}s3_endpoint": unless_off(to("destination.endpoint")),
     rf"{_AT}access_key_id": secret("s3", "AWS_ACCESS_KEY_ID", "destination.credentials"),
     rf"{_AT}secret_access_key": secret("s3", "AWS_SECRET_ACCESS_KEY", "destination.credentials"),
-    rf"{_AT}role_arn": unless_off(lost("S3Sink cannot assume a role yet; give the role to the pod's service account")),
-    rf"{_AT}external_id": unless_off(
-        lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
-    ),
+    rf"{_AT}role_arn": unless_off(to("destination.assumeRole.arn")),
+    rf"{_AT}external_id": unless_off(to("destination.assumeRole.externalId")),
     rf"{_AT}file_name_pattern": unless_off(differs("the name is the date, the time in milliseconds and a number")),
     rf"{_AT}format\.(?:\w+\.)?(page_size_kb|block_size_mb|max_padding_size_mb|dictionary_page_size_kb)": same(
         "is a detail of the writer; see spec.format.parquet"

@@ -14,6 +14,7 @@ from s3sink_job.convert.rules import (
     apply,
     constant_backoff,
     count,
+    differs,
     flag,
     lost,
     milliseconds,
@@ -31,7 +32,6 @@ SYSTEM = "Aiven S3 sink"
 _VARIABLE = re.compile(r"\{\{\s*([a-z_]+)\s*(?::([a-z]+)=([A-Za-z]+))?\s*\}\}")
 _DEFAULT_TEMPLATE = "{{topic}}-{{partition}}-{{start_offset}}"
 _UNITS = {"yyyy": "yyyy", "YYYY": "yyyy", "MM": "MM", "dd": "dd", "HH": "HH"}
-_ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
 
 
 def _encryption(draft: Draft, key: str, value: Any) -> None:
@@ -68,11 +68,11 @@ TABLE: Mapping[str, Rule] = {
         "the default chain of AWS",
         "S3Sink loads no classes; use a Secret (destination.credentials) or the role of the pod",
     ),
-    "aws.sts.role.arn": _ROLE,
-    "aws.sts.role.external.id": _ROLE,
-    "aws.sts.role.session.name": _ROLE,
-    "aws.sts.role.session.duration": _ROLE,
-    "aws.sts.config.endpoint": _ROLE,
+    "aws.sts.role.arn": to("destination.assumeRole.arn"),
+    "aws.sts.role.external.id": to("destination.assumeRole.externalId"),
+    "aws.sts.role.session.name": to("destination.assumeRole.sessionName"),
+    "aws.sts.role.session.duration": differs("the session is renewed before it ends; its length is the role's"),
+    "aws.sts.config.endpoint": to("destination.assumeRole.endpoint"),
     "aws.s3.part.size.bytes": to("destination.partSize", size),
     "aws.s3.backoff.delay.ms": to("errors.requestRetries.backoff", milliseconds),
     "aws.s3.backoff.max.delay.ms": lost(
@@ -214,9 +214,9 @@ def _fields(draft: Draft, key: str, fields: list[str], name: str, wrapped: bool)
         meta = bool({"offset", "timestamp"} & set(fields))
         parts = {part: part in fields for part in ("key", "value", "headers")}
         draft.put("format.envelope", {"enabled": True, **parts, "metadata": meta})
-        text = "offset and timestamp are in metadata, beside topic and partition" if meta else ""
         if "headers" in fields:
-            text = "; ".join(filter(None, [text, "headers are a list of key and value"]))
+            draft.put("format.envelope.headersAs", "Map")
+        text = "offset and timestamp are in metadata, beside topic and partition" if meta else ""
         shown = f"spec.format.envelope with {', '.join(fields)}"
         if key in draft.settings:
             draft.different(key, f"{shown}; {text}") if text else draft.exact(key, shown)

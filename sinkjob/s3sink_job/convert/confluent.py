@@ -53,7 +53,7 @@ def _provider(draft: Draft, key: str, value: Any) -> None:
     elif name in {"EnvironmentVariableCredentialsProvider", "WebIdentityTokenCredentialsProvider"}:
         draft.exact(key, "is part of the default chain of AWS")
     elif "AssumeRole" in name:
-        draft.lost(key, "S3Sink cannot assume a role yet; give the role to the pod's service account")
+        draft.exact(key, "spec.destination.assumeRole")
     else:
         draft.lost(key, "S3Sink loads no classes; use a Secret (destination.credentials) or the role of the pod")
 
@@ -84,6 +84,34 @@ _OWN_KEYS = lost(
 )
 
 
+_ACLS = {
+    "private": "Private",
+    "public-read": "PublicRead",
+    "public-read-write": "PublicReadWrite",
+    "authenticated-read": "AuthenticatedRead",
+    "aws-exec-read": "AwsExecRead",
+    "bucket-owner-read": "BucketOwnerRead",
+    "bucket-owner-full-control": "BucketOwnerFullControl",
+}
+
+
+def _of_role(field: str) -> Rule:
+    """Without a role there is nothing to set."""
+
+    def rule(draft: Draft, key: str, value: Any) -> None:
+        if draft.has("s3.credentials.provider.sts.role.arn"):
+            draft.carry(key, f"destination.assumeRole.{field}", plain(value))
+        else:
+            draft.exact(key, "has no effect there without a role")
+
+    return rule
+
+
+def _customer_key(draft: Draft, key: str, value: Any) -> None:
+    draft.put("destination.encryption", {"type": "CustomerKey", "secretRef": {"name": draft.secret_name("sse")}})
+    draft.secret(key, "sse", "SSE_CUSTOMER_KEY", "destination.encryption")
+
+
 def _of_stored(switch: str) -> Rule:
     def rule(draft: Draft, key: str, value: Any) -> None:
         if draft.text(switch).lower() == "true":
@@ -94,7 +122,6 @@ def _of_stored(switch: str) -> Rule:
     return rule
 
 
-_ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
 TABLE: Mapping[str, Rule] = {
     **connect.TABLE,
     "s3.bucket.name": to("destination.bucket"),
@@ -102,9 +129,9 @@ TABLE: Mapping[str, Rule] = {
     "store.url": to("destination.endpoint"),
     "s3.path.style.access.enabled": to("destination.pathStyle", flag),
     "s3.credentials.provider.class": _provider,
-    "s3.credentials.provider.sts.role.arn": _ROLE,
-    "s3.credentials.provider.sts.role.session.name": _ROLE,
-    "s3.credentials.provider.sts.role.external.id": _ROLE,
+    "s3.credentials.provider.sts.role.arn": to("destination.assumeRole.arn"),
+    "s3.credentials.provider.sts.role.session.name": _of_role("sessionName"),
+    "s3.credentials.provider.sts.role.external.id": _of_role("externalId"),
     "aws.access.key.id": secret("s3", "AWS_ACCESS_KEY_ID", "destination.credentials"),
     "aws.secret.access.key": secret("s3", "AWS_SECRET_ACCESS_KEY", "destination.credentials"),
     "s3.part.size": to("destination.partSize", size),
@@ -113,14 +140,14 @@ TABLE: Mapping[str, Rule] = {
     "retry.backoff.ms": constant_backoff,
     "s3.ssea.name": _encryption,
     "s3.sse.kms.key.id": _kms_key,
-    "s3.sse.customer.key": lost("S3Sink has no keys of customers yet; use AES256 or KMS"),
-    "s3.acl.canned": unless_off(lost("objects have the ACL of the bucket; use a bucket policy")),
+    "s3.sse.customer.key": _customer_key,
+    "s3.acl.canned": unless_off(one_of("destination.acl", _ACLS), ("", "null")),
     "s3.object.tagging": unless_off(lost("objects have no tags with offsets; the name has the first one")),
     "s3.object.tagging.key.value.pairs": _tags,
     "s3.object.behavior.on.tagging.error": same("tags are part of the upload, and fail with it"),
-    "s3.proxy.url": unless_off(lost("S3Sink has no proxy setting yet")),
-    "s3.proxy.user": unless_off(lost("S3Sink has no proxy setting yet")),
-    "s3.proxy.password": unless_off(lost("S3Sink has no proxy setting yet")),
+    "s3.proxy.url": unless_off(to("destination.proxy.url")),
+    "s3.proxy.user": unless_off(secret("proxy", "username", "destination.proxy.credentialsFrom")),
+    "s3.proxy.password": unless_off(secret("proxy", "password", "destination.proxy.credentialsFrom")),
     "s3.wan.mode": unless_off(
         lost("accelerated endpoints are not supported; set destination.endpoint if you need one")
     ),
@@ -167,7 +194,7 @@ TABLE: Mapping[str, Rule] = {
     "kafka.auth.mode": differs("see docs/manifest.md for logins: spec.source.propertiesFrom"),
     "kafka.service.account.id": differs("see docs/manifest.md for logins: spec.source.propertiesFrom"),
     "authentication.method": differs("keys are a Secret (destination.credentials), a role is the pod's"),
-    "provider.integration.id": _ROLE,
+    "provider.integration.id": lost("is a role that Confluent Cloud knows; set spec.destination.assumeRole.arn"),
     "cloud.environment": same("S3Sink runs where you run it"),
     "cloud.provider": same("S3Sink runs where you run it"),
 }
@@ -195,7 +222,9 @@ def convert_confluent(draft: Draft) -> None:
     convert_format(draft)
     convert_partitioner(draft)
     convert_rotation(draft)
-    if "behavior.on.null.values" not in draft.settings:
+    if draft.value_at("nullValues") and "behavior.on.null.values" in draft.settings:
+        draft.exact("behavior.on.null.values", "a transform drops tombstones before: spec.nullValues: Skip")
+    elif "behavior.on.null.values" not in draft.settings and not draft.value_at("nullValues"):
         draft.put("nullValues", "Fail")
         draft.note("a tombstone is an error there by default: spec.nullValues: Fail. Skip is often wanted.")
     if draft.text("schema.compatibility", "NONE").upper() == "NONE" and draft.value_at("format.type") in {

@@ -104,8 +104,9 @@ def convert_rotation(draft: Draft) -> None:
         unless_off(to("flush.recordWindow", milliseconds, text), ("", "-1"))(draft, window, draft.settings[window])
     if draft.has(schedule):
         zone = draft.text("timezone", "UTC") or "UTC"
-        text = "" if zone.upper() in {"UTC", "GMT", "ETC/UTC"} else f"multiples in UTC; there in {zone}"
-        unless_off(to("flush.aligned", milliseconds, text), ("", "-1"))(draft, schedule, draft.settings[schedule])
+        unless_off(to("flush.aligned", milliseconds), ("", "-1"))(draft, schedule, draft.settings[schedule])
+        if zone.upper() not in {"UTC", "GMT", "ETC/UTC"} and draft.value_at("flush.aligned"):
+            draft.put("flush.timezone", zone)
     if not draft.value_at("flush.aligned"):
         draft.note(
             "spec.flush.interval is 1h by default: S3Sink also flushes what waits for an hour."

@@ -47,7 +47,7 @@ PATTERNS: Mapping[str, Rule] = {
     r"(producer|admin)\.override\..*": lost("dead letters use the connection of spec.source; there is no other one"),
     r"topic\.creation\..*": lost("S3Sink creates no topics but the one of dead letters"),
     r"reporter\..*": lost("S3Sink reports to /status and /metrics; results are not sent to a topic"),
-    r"predicates(\..*)?": lost("belongs to transforms, which were not carried over"),
+    r"predicates(\..*)?": lost("belongs to transforms that were not carried over"),
 }
 _OVERRIDE = "consumer.override."
 _ON_DISK = re.compile(r"ssl\.(truststore|keystore)\.(location|type)")

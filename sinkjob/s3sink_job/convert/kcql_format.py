@@ -66,10 +66,10 @@ def _envelope(sections: Sections, properties: dict[str, str], kind: str) -> None
             sections.enter(f"PROPERTIES store.envelope.fields.{part}", "Exact", text)
         return
     if wrapped:
-        sections.format["envelope"] = {"enabled": True, **parts}
-        text = "spec.format.envelope.enabled; headers are a list of key and value, since names may repeat"
+        fields = {"keyAs": "Fields"} if sections.key_has_fields else {}
+        sections.format["envelope"] = {"enabled": True, **parts, "headersAs": "Map", **fields}
         if kind in {"Json", "Avro", "Parquet"}:
-            sections.enter("PROPERTIES store.envelope", "Different", text)
+            sections.enter("PROPERTIES store.envelope", "Exact", "spec.format.envelope.enabled")
         else:
             del sections.format["envelope"]
             sections.enter("PROPERTIES store.envelope", "Lost", f"{kind} has no envelope; use JSON, AVRO or PARQUET")

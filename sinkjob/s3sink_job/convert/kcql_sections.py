@@ -18,6 +18,7 @@ class Sections:
     statement: Statement
     label: str
     headers: Headers
+    key_has_fields: bool = False
     destination: dict[str, Any] = field(default_factory=dict)
     layout: dict[str, Any] = field(default_factory=dict)
     format: dict[str, Any] = field(default_factory=dict)

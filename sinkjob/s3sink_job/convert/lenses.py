@@ -97,8 +97,8 @@ TABLE: Mapping[str, Rule] = {
     "connect.s3.retry.interval": _only_with_retry("errors.retries.backoff", constant_backoff),
     "connect.s3.http.max.retries": to("errors.requestRetries.max", count),
     "connect.s3.http.retry.interval": to("errors.requestRetries.backoff", milliseconds),
-    "connect.s3.http.socket.timeout": lost("the timeouts of S3Sink's client cannot be set yet"),
-    "connect.s3.http.connection.timeout": lost("the timeouts of S3Sink's client cannot be set yet"),
+    "connect.s3.http.socket.timeout": to("destination.timeouts.read", milliseconds),
+    "connect.s3.http.connection.timeout": to("destination.timeouts.connect", milliseconds),
     "connect.s3.local.tmp.directory": differs("the spill folder is a volume of the pod: spec.spark.driver.spill"),
     "connect.s3.seek.max.files": same("S3Sink keeps its offsets in one state object"),
     "connect.s3.indexes.name": differs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from s3sink_api.formats import INPUT_FORMATS
 from s3sink_job.convert.draft import Draft, plain
 from s3sink_job.convert.kcql import Statement, read_kcql
 from s3sink_job.convert.kcql_format import convert_compression, convert_format
@@ -40,10 +41,12 @@ def convert_statements(draft: Draft, statements: tuple[Statement, ...], headers:
     if not statements:
         draft.note(f"{KCQL} is not in the configuration: it names bucket, prefix and topics.")
         return
+    key_format = draft.value_at("source.key.format")
+    key_has_fields = key_format is not None and INPUT_FORMATS[key_format].fields
     whole: list[Sections] = []
     topics: set[str] = set()
     for number, statement in enumerate(statements, start=1):
-        sections = Sections(statement, f"{KCQL}[{number}]", headers)
+        sections = Sections(statement, f"{KCQL}[{number}]", headers, key_has_fields)
         if statement.topic in topics:
             sections.enter(
                 f"FROM {statement.topic}", "Lost", "another statement reads this topic; a sink writes a topic once."

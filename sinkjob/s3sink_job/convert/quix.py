@@ -64,8 +64,11 @@ def _topics(draft: Draft) -> None:
     value = draft.settings[key]
     topics = [str(item) for item in (value if isinstance(value, list) else [value])]
     renamed = [name for name in topics if "-" in name]
-    text = f"the folder is {renamed[0]}; Quix writes {renamed[0].replace('-', '_')}" if renamed else ""
-    draft.carry(key, "source.topics", topics, text)
+    draft.carry(key, "source.topics", topics)
+    if renamed:
+        names = [{"topic": name, "as": name.replace("-", "_")} for name in renamed]
+        draft.put("layout.topicNames", names)
+        draft.note("Quix writes _ for - in the folder of a topic: spec.layout.topicNames.")
     for part, default in (("value", "json"), ("key", "bytes")):
         option = f"{part}_deserializer"
         kinds = {"json": "Json", "bytes": "Bytes", "string": "String", "str": "String"}
@@ -86,6 +89,8 @@ def _format(draft: Draft) -> None:
     kind = "Parquet" if "parquet" in shown else "Json"
     draft.put("format.type", kind)
     draft.put("format.columns.meta", "Quix")
+    if kind == "Parquet":
+        draft.put("format.columns.flatten", True)
     for key in keys:
         option, value = key.rsplit(".", 1)[-1], draft.text(key).lower()
         if option in {"compress", "compression"} and kind == "Json":

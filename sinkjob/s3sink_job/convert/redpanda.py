@@ -28,7 +28,6 @@ from s3sink_job.convert.rules import (
 SYSTEM = "Redpanda Connect"
 INPUTS = ("kafka", "kafka_franz", "redpanda", "redpanda_common")
 _S3 = "output.aws_s3"
-_ROLE = lost("S3Sink cannot assume a role yet; give the role to the pod's service account")
 _BATCHED = "is how the input groups records; spec.flush decides about objects"
 
 
@@ -71,13 +70,13 @@ TABLE: dict[str, Rule] = {
     f"{_S3}.credentials.token": secret("s3", "AWS_SESSION_TOKEN", "destination.credentials"),
     f"{_S3}.credentials.from_ec2_role": same("is part of the default chain of AWS"),
     f"{_S3}.credentials.profile": unless_off(lost("S3Sink reads no profiles; use a Secret or the role of the pod")),
-    f"{_S3}.credentials.role": unless_off(_ROLE),
-    f"{_S3}.credentials.role_external_id": unless_off(_ROLE),
+    f"{_S3}.credentials.role": unless_off(to("destination.assumeRole.arn")),
+    f"{_S3}.credentials.role_external_id": unless_off(to("destination.assumeRole.externalId")),
     f"{_S3}.storage_class": to("destination.storageClass"),
     f"{_S3}.content_type": differs("the content type is that of the format"),
     f"{_S3}.content_encoding": differs("is set where the extension does not name the codec"),
     f"{_S3}.max_in_flight": to("destination.maxConnections", positive, "connections of the whole pod"),
-    f"{_S3}.timeout": lost("the timeouts of S3Sink's client cannot be set yet"),
+    f"{_S3}.timeout": to("destination.timeouts.read", _period, "of one answer; there of the whole upload"),
     f"{_S3}.kms_key_id": to("destination.encryption.keyId"),
     f"{_S3}.checksum_algorithm": same("every part has a checksum"),
     f"{_S3}.batching.count": to("flush.records", positive),

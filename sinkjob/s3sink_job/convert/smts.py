@@ -1,4 +1,7 @@
-"""Single message transforms of Kafka Connect. Those that only make a time for a folder become Time items."""
+"""Single message transforms of Kafka Connect, in their order.
+
+Those that only make a time for a folder become Time items, those that change records steps of `spec.transform`.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Any
 from s3sink_job.convert.date_formats import checked
 from s3sink_job.convert.draft import Draft
 from s3sink_job.convert.rules import words
+from s3sink_job.convert.smt_steps import CHANGES, Effect, filtered
 
 TimeItem = dict[str, Any]
 Headers = dict[str, TimeItem]
 """Headers that transforms make of a time, as items of `partitionBy` without a name."""
 _LENSES = "io.lenses.connect.smt.header."
 _CONNECT = "org.apache.kafka.connect.transforms."
-_NOT_BUILT = "S3Sink has no transform of records yet; transform them before, or write them as they are"
+_UNKNOWN = "S3Sink has no step like this class; see docs/transform.md, or transform the records before"
 _UNITS = {"hours": "h", "minutes": "m", "seconds": "s"}
 _PARTS = {"year": "yyyy", "month": "MM", "day": "dd", "hour": "HH", "minute": "mm", "second": "ss"}
 
@@ -28,9 +32,7 @@ def convert_transforms(draft: Draft, used: Collection[str] = ()) -> Headers:
         return headers
     names = words(draft.text("transforms"))
     for name in names:
-        before = f"transforms.{name}."
-        options = {key[len(before) :]: key for key in draft.settings if key.startswith(before)}
-        headers |= _convert_one(draft, options, used)
+        headers |= _convert_one(draft, _options(draft, f"transforms.{name}."), used)
     outcome = draft.worst("transforms.")
     draft.enter("transforms", outcome, f"{', '.join(names)}: see their keys")
     for key in [key for key in draft.settings if key.startswith("transforms.")]:
@@ -39,22 +41,74 @@ def convert_transforms(draft: Draft, used: Collection[str] = ()) -> Headers:
     return headers
 
 
+def _options(draft: Draft, before: str) -> dict[str, str]:
+    """Keys by the names of their options."""
+    return {key[len(before) :]: key for key in draft.settings if key.startswith(before)}
+
+
 def _convert_one(draft: Draft, options: Mapping[str, str], used: Collection[str]) -> Headers:
     kind = draft.text(options["type"]) if "type" in options else ""
     values = {option: draft.text(key) for option, key in options.items()}
-    make = _TIMES.get(kind)
-    if make is not None and "predicate" not in options:
-        try:
-            found = make(values)
-        except ValueError as error:
-            return _lost(draft, options, f"S3Sink cannot make this time of a folder: {error}")
-        found = {header: item for header, item in found.items() if header in used}
-        if not found:
-            return _lost(draft, options, "no folder uses its header, and S3Sink adds no headers to records")
-        for key in options.values():
-            draft.exact(key, f"becomes the Time item of {', '.join(found)}")
-        return found
-    return _lost(draft, options, _WHY.get(kind.removeprefix(_CONNECT).split("$")[0], _NOT_BUILT))
+    try:
+        if kind == f"{_CONNECT}Filter":
+            _filter(draft, options, values)
+        elif "predicate" in options:
+            _lost(draft, options, "it is for some records only, by a predicate; S3Sink's steps are for all of a route")
+        elif kind in CHANGES:
+            _change(draft, options, CHANGES[kind](values))
+        elif kind in _TIMES:
+            return _times(draft, options, _TIMES[kind](values), used)
+        else:
+            _lost(draft, options, _WHY.get(kind.removeprefix(_CONNECT).split("$")[0], _UNKNOWN))
+    except ValueError as error:
+        _lost(draft, options, str(error))
+    return {}
+
+
+def _times(draft: Draft, options: Mapping[str, str], found: Headers, used: Collection[str]) -> Headers:
+    found = {header: item for header, item in found.items() if header in used}
+    if not found:
+        return _lost(draft, options, "no folder uses its header, and S3Sink adds no headers to records")
+    for key in options.values():
+        draft.exact(key, f"becomes the Time item of {', '.join(found)}")
+    return found
+
+
+def _filter(draft: Draft, options: Mapping[str, str], values: Mapping[str, str]) -> None:
+    name = values.get("predicate", "")
+    predicate = _options(draft, f"predicates.{name}.")
+    effect = filtered(values, {option: draft.text(key) for option, key in predicate.items()})
+    _change(draft, options, effect)
+    for key in ("predicates", *predicate.values()):
+        if key in draft.settings:
+            draft.exact(key, "belongs to the filter that spec has")
+
+
+def _change(draft: Draft, options: Mapping[str, str], effect: Effect) -> None:
+    """Adds to `spec.transform`, whose parts have an order: unwrap, steps, where, select."""
+    transform: dict[str, Any] = draft.value_at("transform") or {}
+    late = "select" in transform or ("unwrap" in effect.transform and transform)
+    if late or effect.transform.keys() & transform.keys():
+        _lost(draft, options, "it comes after one that S3Sink applies later: unwrap, steps, where, select is the order")
+        return
+    draft.put("transform", {**transform, **effect.transform})
+    if effect.steps:
+        draft.put("transform.steps", [*transform.get("steps", ()), *effect.steps])
+    if not draft.value_at("transform"):
+        del draft.spec["transform"]
+    for path, value in effect.spec.items():
+        draft.put(path, value)
+    parts = [*(f"spec.{path}" for path in effect.spec), *(f"spec.transform.{part}" for part in effect.transform)]
+    shown = " and ".join([*parts, *(["spec.transform.steps"] if effect.steps else [])])
+    for option, key in options.items():
+        if option not in {"type", *effect.used}:
+            draft.lost(key, "S3Sink's step has no such option")
+        elif effect.difference:
+            draft.different(key, f"{shown}; {effect.difference}")
+        else:
+            draft.exact(key, shown)
+    draft.origins["transform"] = options["type"]
+    draft.origins["layout.topicReplacement"] = options["type"]
 
 
 def _lost(draft: Draft, options: Mapping[str, str], why: str) -> Headers:
@@ -64,7 +118,6 @@ def _lost(draft: Draft, options: Mapping[str, str], why: str) -> Headers:
 
 
 _WHY = {
-    "RegexRouter": "it renames the topic in the folders, and S3Sink writes the topic's own name; rename the folder",
     "TimestampRouter": "it adds a time to the topic's name in the folders; add a Time item to spec.layout.partitionBy",
 }
 
