@@ -293,6 +293,7 @@ def test_the_fullest_manifest_holds_every_field_but_those_that_exclude_each_othe
         "spec.routes[].source.value.schemaRegistry.endpoint",
         "spec.routes[].source.value.schemaRegistry.region",
         "spec.routes[].topicPattern",
+        "spec.routes[].transform",
         "spec.source.endingOffsets",
         "spec.source.key.schema",
         "spec.source.key.schemaRegistry",
