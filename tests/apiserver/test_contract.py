@@ -158,6 +158,8 @@ STORED_ALL_THE_SAME: list[tuple[str, Any]] = [
         [{"topics": ["orders"], "format": {"type": "Avro", "envelope": {"enabled": True, "keyAs": "Fields"}}}],
     ),
     ("spec", routing()["spec"] | {"source": UNROUTED, "routes": [{"topics": ["a"]}]}),
+    ("spec.transform", {"where": "now() > a"}),
+    ("spec.routes", [{"topics": ["orders"], "format": {"type": "Text"}, "transform": {"select": ["a"]}}]),
     ("spec.spark.driver.podTemplate", {"deep": reduce(lambda inner, _: [inner], range(70), [1])}),
 ]
 
