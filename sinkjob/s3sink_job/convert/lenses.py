@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
+from s3sink_api.spec import Delivery
 from s3sink_job.convert import connect
 from s3sink_job.convert.draft import Draft, plain
 from s3sink_job.convert.lenses_statements import convert_statements, headers_of, statements_of
@@ -69,8 +70,7 @@ def _path_style(draft: Draft, key: str, value: Any) -> None:
 
 
 def _delivery(draft: Draft, key: str, value: Any) -> None:
-    known = {"true": "ExactlyOnce", "false": "AtLeastOnce"}
-    one_of("delivery", known)(draft, key, value)
+    one_of("delivery", dict(zip(("true", "false"), get_args(Delivery), strict=True)))(draft, key, value)
 
 
 _ACCOUNT: Mapping[str, Rule] = {
