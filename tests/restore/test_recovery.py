@@ -87,13 +87,6 @@ def test_parts_that_are_left_out_are_losses(changed: Shape, loss: str) -> None:
     assert any(loss in text for text in recovery_of(encoding("Parquet", changed, "Bytes")).losses)
 
 
-def test_values_that_a_transform_changed_are_refused_and_a_filter_alone_is_not() -> None:
-    plain = encoding("Parquet", Shape(meta="Kafka"), "Bytes")
-    changed = TransformSettings(Transform(select=("value", "1 AS one")))
-    assert "has changed the values" in recovery_of(replace(plain, transform=changed)).refused
-    assert recovery_of(replace(plain, transform=TransformSettings(Transform(where="value IS NOT NULL")))).exact
-
-
 def test_an_envelope_without_values_is_refused() -> None:
     assert "no values" in recovery_of(encoding("Json", Shape(envelope=("key",)), "Bytes")).refused
 

@@ -80,7 +80,7 @@ def spreads(encoding: Encoding) -> bool:
 def _refused(encoding: Encoding) -> str:
     kind, shape, decoding = encoding.format.rows, encoding.shape, encoding.decoding
     if encoding.transform is not None and encoding.transform.transform.changes_values:
-        return "spec.transform has changed the values, and what they were is in no object"
+        return "spec.transform changed the values, and what they were is in no object"
     if kind is RowKind.VALUES:
         return ""
     if decoding.value not in {*RAW, "Json"}:
