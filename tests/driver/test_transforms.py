@@ -68,6 +68,27 @@ def test_filtered_records_are_counted_everywhere_and_proved(world: World) -> Non
     assert outcomes == {7: "Filtered", 8: "InObject", 20: "Filtered", 51: "Skipped", 61: "Filtered"}
 
 
+def test_a_filter_on_a_header_is_proved_also_where_dead_letters_need_whole_records(world: World) -> None:
+    world.kafka.create_topic(world.topic, 1)
+    given = [
+        [("kind", b"a"), ("kind", b"b")],
+        [("kind", b"a")],
+        None,
+        [("kind", b"\xff")],
+        [("kind", b"a"), ("x", b"")],
+    ]
+    values = [b'{"n":0}', b'{"n":1}', b'{"n":2}', b'{"n":3}', b"no json"]
+    world.kafka.produce(world.topic, [(None, v, h, None) for v, h in zip(values, given, strict=True)], 0)
+    errors = {**PREFIX, "maxPercent": 100}
+    driver = world.drain(transform={"where": "_headers['kind'] = 'a'"}, format=PARQUET, errors=errors)
+
+    assert [row for row in tables(world) if "n" in row] == [{"n": 1}]
+    (letter,) = letters(world)
+    assert (letter["offset"], letter["value"]) == (4, b"no json")
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"], doc["deadLettered"]) == (1, 3, 1)
+
+
 def test_a_wrong_count_of_filtered_records_is_found(world: World) -> None:
     world.kafka.create_topic(world.topic)
     world.produce(orders(20))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.bad_records import Stage
+from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape import sql_engine
 from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
 from s3sink_job.shape.sql_engine import evaluate
@@ -151,12 +152,23 @@ def test_a_header_that_is_no_text_counts_as_none() -> None:
 
 def test_only_the_needed_columns_of_kafka_are_read() -> None:
     assert wanted({"where": "a > 1"}).columns == ("value",)
-    assert wanted({"where": "_headers['h'] = 'x' AND _topic = 't'"}).columns == ("value", "headers")
+    assert wanted({"where": "_headers['h'] = 'x' AND _topic = 't'"}).columns == ("value", header_column("h"))
+    assert wanted({"where": "_headers['h'] = 'x'", "select": ["_headers"]}).columns == ("value", "headers")
+    assert wanted({"where": "_headers['h'] = 'x'"}, meta="Kafka").columns == ("key", "value", "timestamp", "headers")
     assert wanted({"select": ["_key", "_timestamp"]}).columns == ("key", "value", "timestamp")
     assert wanted({"steps": [{"type": "Insert", "field": "t", "source": "Timestamp"}]}).columns == (
         "value",
         "timestamp",
     )
+
+
+@pytest.mark.parametrize("value", [None, b"a", b"b", b"", b"\xff"])
+def test_a_single_header_counts_as_it_does_among_all(value: bytes | None) -> None:
+    record = Record(b'{"n": 1}', headers=[("h", b"a"), ("h", value)])
+    batch, transform = batch_of(record), {"where": "_headers['h'] = 'a'"}
+    single = batch.drop_columns(["headers"]).append_column(header_column("h"), pa.array([value], pa.binary()))
+    kept = builder(transform).build(batch).rows.num_rows
+    assert builder(transform).build(single).rows.num_rows == kept == (value == b"a")
 
 
 def test_a_tombstone_stays_one() -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.kafka.single_headers import header_columns
 
 BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
 BATCH_RECORDS = 4000
@@ -34,7 +35,7 @@ def can_be_small(columns: tuple[str, ...]) -> bool:
 
 def without_large(frame: DataFrame) -> DataFrame:
     """The frame with the column `large`. Large records have neither key nor value."""
-    measured = [name for name in MEASURED if name in frame.columns]
+    measured = [*(name for name in MEASURED if name in frame.columns), *header_columns(frame.columns)]
     size = sum((f.coalesce(f.length(name), f.lit(0)) for name in measured), f.lit(0))
     large = size > SMALL
     kept: dict[str, Column] = {name: f.when(~large, f.col(name)).alias(name) for name in measured}

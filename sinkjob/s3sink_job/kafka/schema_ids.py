@@ -1,7 +1,6 @@
 """The headers in which serializers put the id of a schema, as one small column for keys and one for values.
 
-Spark takes the ids out of the headers. If all headers of a record passed to Python, Spark would have to measure them
-(see `batch_size.py`), and reading would take several times as long.
+Spark takes the ids out of the headers: see `single_headers.py` for why.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
+from s3sink_job.kafka.single_headers import last_header
+
 SCHEMA_IDS: Mapping[str, str] = {"key": "key_schema_id", "value": "value_schema_id"}
 """The columns, by the part of a record."""
 GLOBAL_ID, CONTENT_ID = b"g", b"c"
@@ -18,16 +19,12 @@ GLOBAL_ID, CONTENT_ID = b"g", b"c"
 
 
 def schema_id(part: str) -> Column:
-    """The bytes that name the schema; null for a record without such a header.
-
-    As text, because it is planned several times as fast as the same in Python's functions. Records without headers
-    cost nothing.
-    """
+    """The bytes that name the schema; null for a record without such a header. Records without headers cost nothing."""
     content_id, global_id = (
-        f"concat(X'{mark.hex()}', {_last(f'apicurio.{part}.{name}')})"
+        f"concat(X'{mark.hex()}', {last_header(f'apicurio.{part}.{name}')})"
         for mark, name in ((CONTENT_ID, "contentId"), (GLOBAL_ID, "globalId"))
     )
-    found = f"coalesce({_last(f'__{part}_schema_id')}, {content_id}, {global_id})"
+    found = f"coalesce({last_header(f'__{part}_schema_id')}, {content_id}, {global_id})"
     return f.expr(f"IF(headers IS NULL, NULL, {found})")
 
 
@@ -40,9 +37,3 @@ def id_in_headers(part: str, headers: Sequence[tuple[str, bytes | None]]) -> byt
         if (found := last.get(f"apicurio.{part}.{name}")) is not None:
             return mark + found
     return None
-
-
-def _last(name: str) -> str:
-    """The value of the last header with this name."""
-    place = f"array_position(reverse(headers.key), '{name}')"
-    return f"IF({place} > 0, element_at(headers.value, -CAST({place} AS INT)), NULL)"

@@ -16,6 +16,7 @@ from s3sink_job.base.errors import TransientError
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.properties import ISOLATION, consumer_group
 from s3sink_job.kafka.schema_ids import SCHEMA_IDS, schema_id
+from s3sink_job.kafka.single_headers import header_columns, header_value
 
 # Smaller fetches measured faster, with less garbage. Properties of the spec take precedence.
 CONSUMER = {
@@ -65,6 +66,7 @@ def read_slices(
     One read can have one range of each partition. Further ranges of a partition are separate reads, joined by a union,
     which does not change the tasks.
     """
+    single = header_columns(columns)
     options = {f"kafka.{k}": v for k, v in {**CONSUMER, **connection}.items()}
     options |= {
         "failOnDataLoss": "true",
@@ -72,9 +74,10 @@ def read_slices(
         # Without a constant group every query would cache new consumers, until the heap is full.
         "kafka.group.id": consumer_group(group, connection),
         "kafka.isolation.level": ISOLATION[isolation],
-        "includeHeaders": str(not _OF_HEADERS.isdisjoint(columns)).lower(),
+        "includeHeaders": str(bool(single) or not _OF_HEADERS.isdisjoint(columns)).lower(),
     }
     computed = {column: schema_id(part).alias(column) for part, column in SCHEMA_IDS.items()}
+    computed |= {column: header_value(column).alias(column) for column in single}
     wanted = ["partition", "offset", *(computed.get(name, name) for name in columns)]
     if topic or len({s.topic for s in slices}) > 1:
         wanted.insert(0, "topic")

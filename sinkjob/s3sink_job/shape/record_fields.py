@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from s3sink_api.spec.sql_expressions import HEADERS, META_FIELDS
 from s3sink_job.columns.types import TEXT, Column, Path
 from s3sink_job.decode.utf8 import utf8
+from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape.headers import header_list
 from s3sink_job.shape.origin import Origin, millis
 
@@ -49,6 +50,9 @@ class MetaFields:
     def _header(self, path: Path) -> Column:
         if len(path) > 2:
             raise NoSuchField(f"a header has no fields: {'.'.join(path)} does not exist")
+        single = header_column(path[1])
+        if single in self._batch.schema.names:
+            return utf8(self._batch.column(single).cast(pa.binary()))[0]
         return header_text(self._batch.column("headers"), path[1])
 
 

@@ -14,12 +14,13 @@ from functools import cached_property, lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_api.spec.sql_expressions import Expression, Star, parse_filter, parse_select
+from s3sink_api.spec.sql_expressions import HEADERS, Expression, Star, parse_filter, parse_select
 from s3sink_api.spec.transform_steps import Cast, Debezium, Mask
 from s3sink_job.columns.types import Column, Path, from_doc, to_doc
 from s3sink_job.decode.bad_records import BadRecords, Fault, Stage, faults_at
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.flush.manifest import InputTypes
+from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape.debezium import event_paths, unwrapped
 from s3sink_job.shape.field_steps import WHOLE, source_paths, stepped
 from s3sink_job.shape.origin import Origin
@@ -208,9 +209,11 @@ def kafka_columns(settings: TransformSettings) -> frozenset[str]:
     expressions = [*(parse_filter(transform.where) if transform.where else ())]
     for text in transform.select or ():
         expressions += _expressions(parse_select(text))
-    names = {path[0] for one in expressions for path in one.paths}
+    paths = {path for one in expressions for path in one.paths}
+    single = {header_column(path[1]) for path in paths if path[0] == HEADERS and len(path) > 1}
+    names = {path[0] for path in paths if path[0] != HEADERS or len(path) == 1}
     names |= {"_timestamp"} if any(getattr(step, "source", "") == "Timestamp" for step in transform.steps) else set()
-    return frozenset({"value", *(KAFKA_COLUMNS[name] for name in names if name in KAFKA_COLUMNS)})
+    return frozenset({"value", *single, *(KAFKA_COLUMNS[name] for name in names if name in KAFKA_COLUMNS)})
 
 
 def _expressions(item: Expression | Star) -> tuple[Expression, ...]:

@@ -5,6 +5,7 @@ A manifest keeps it so that a lost object can be written again exactly as before
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from s3sink_api.spec import Spec
@@ -17,6 +18,7 @@ from s3sink_job.formats.output_format import OutputFormat
 from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.formats.settings import Output, output_of
 from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.kafka.single_headers import header_columns
 from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.row_builder import RowBuilder
@@ -26,6 +28,12 @@ from s3sink_job.shape.transformer import kafka_columns
 
 RECORD_COLUMNS = ("key", "value", "timestamp", "headers")
 KAFKA_COLUMNS = (*RECORD_COLUMNS, *SCHEMA_IDS.values())
+
+
+def ordered_columns(wanted: Collection[str]) -> tuple[str, ...]:
+    """Single headers only where not all are wanted."""
+    single = [] if "headers" in wanted else header_columns(wanted)
+    return (*(name for name in KAFKA_COLUMNS if name in wanted), *single)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Encoding:
         wanted = self.shape.kafka_columns | self.grouping.kafka_columns
         wanted |= kafka_columns(self.transform) if self.transform else frozenset()
         wanted |= {SCHEMA_IDS[part.part] for part in self.decoding.parts if part.part in wanted and part.in_headers}
-        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
+        return ordered_columns(wanted)
 
     @property
     def folders_vary(self) -> bool:

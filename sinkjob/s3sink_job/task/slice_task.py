@@ -11,7 +11,7 @@ from s3sink_job.base.errors import ProtocolError
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.task.bad_records import LeftOut
-from s3sink_job.task.encoding import KAFKA_COLUMNS
+from s3sink_job.task.encoding import KAFKA_COLUMNS, ordered_columns
 from s3sink_job.task.slice_rows import split_large
 from s3sink_job.task.slice_writer import SliceWriter
 from s3sink_job.task.task_settings import Group, Rewrite, SliceWork, TaskSettings, TopicTarget
@@ -47,7 +47,7 @@ class SliceTask:
             return KAFKA_COLUMNS
         encodings = [self.target(topic).encoding for topic in {part.topic for part in self.slices}]
         wanted = {name for encoding in encodings for name in encoding.columns}
-        return tuple(name for name in KAFKA_COLUMNS if name in wanted)
+        return ordered_columns(wanted)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer: SliceWriter | None = None
