@@ -14,7 +14,8 @@ META_PARTS = {
     "Kafka": frozenset({"key", "headers", "timestamp", "offset"}),
     "Quix": frozenset({"key", "timestamp"}),
 }
-RAW = frozenset({"String", "Bytes"})
+BYTES, JSON = "Bytes", "Json"
+RAW = frozenset({"String", BYTES})
 """Input formats that change no byte."""
 AS_JSON = "come back as equal JSON: spaces and line breaks between tokens may differ, and a value null is a tombstone"
 FROM_COLUMNS = (
@@ -42,7 +43,7 @@ def recovery_of(encoding: Encoding) -> Recovery:
     losses = []
     if "key" not in parts:
         losses.append("keys are not in the objects: all are null")
-    elif encoding.decoding.key == "Json":
+    elif encoding.decoding.key == JSON:
         losses.append("keys come back as equal JSON: line breaks between tokens may differ")
     if "headers" not in parts:
         losses.append("headers are not in the objects: there are none")
@@ -74,7 +75,7 @@ def has_fields(encoding: Encoding) -> bool:
 
 def spreads(encoding: Encoding) -> bool:
     """Whether the fields of values are columns."""
-    return encoding.format.rows.has_columns and encoding.decoding.value == "Json" and encoding.shape.spreads_values
+    return encoding.format.rows.has_columns and encoding.decoding.value == JSON and encoding.shape.spreads_values
 
 
 def _refused(encoding: Encoding) -> str:
@@ -83,7 +84,7 @@ def _refused(encoding: Encoding) -> str:
         return "spec.transform changed the values, and what they were is in no object"
     if kind is RowKind.VALUES:
         return ""
-    if decoding.value not in {*RAW, "Json"}:
+    if decoding.value not in {*RAW, JSON}:
         return (
             f"values of format {decoding.value} were decoded, and their bytes cannot be made again. "
             "For a backup set spec.source.value.format to Bytes"
@@ -96,7 +97,7 @@ def _refused(encoding: Encoding) -> str:
         return "columns.meta Airbyte keeps neither keys nor headers. For a backup use meta Kafka or an envelope"
     if unlike := _other_shape(encoding):
         return unlike
-    if "key" in stored_parts(encoding) and decoding.key not in (RAW if kind is RowKind.JSON_LINES else {*RAW, "Json"}):
+    if "key" in stored_parts(encoding) and decoding.key not in (RAW if kind is RowKind.JSON_LINES else {*RAW, JSON}):
         return (
             f"keys of format {decoding.key} cannot be read back from {encoding.output.format}. "
             "For a backup set spec.source.key.format to Bytes"
@@ -121,7 +122,7 @@ def _other_shape(encoding: Encoding) -> str:
 
 
 def _value_losses(encoding: Encoding) -> list[str]:
-    kind, as_json = encoding.format.rows, encoding.decoding.value == "Json"
+    kind, as_json = encoding.format.rows, encoding.decoding.value == JSON
     if kind is RowKind.VALUES:
         return ["tombstones are empty values"]
     if kind is RowKind.TEXT_LINES:

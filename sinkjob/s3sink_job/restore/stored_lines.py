@@ -10,7 +10,7 @@ import pyarrow.json as pj
 
 from s3sink_job.columns.duckdb_functions import query
 from s3sink_job.columns.types import Column
-from s3sink_job.restore.recovery import stored_parts
+from s3sink_job.restore.recovery import JSON, stored_parts
 from s3sink_job.shape.dead_letters import HEADERS
 from s3sink_job.task.encoding import Encoding
 
@@ -40,7 +40,7 @@ def parsed_lines(lines: Column, encoding: Encoding) -> dict[str, Column]:
         names = {part: f"_{part}" for part in parts}
         wanted = {names[part]: types[part] for part in names}
     value = "value" if shape.envelope else "_value"
-    if encoding.decoding.value != "Json":
+    if encoding.decoding.value != JSON:
         if not shape.envelope and shape.meta == "None":
             # The line itself is the value, a JSON string.
             lines = pc.binary_join_element_wise('{"_value":', lines, "}", "")

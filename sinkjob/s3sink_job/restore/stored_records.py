@@ -9,7 +9,7 @@ from s3sink_job.columns.text import json_of
 from s3sink_job.columns.types import Column
 from s3sink_job.flush.manifest import ObjectEntry
 from s3sink_job.proof.letter_contents import records_in_letters
-from s3sink_job.restore.recovery import spreads, stored_parts
+from s3sink_job.restore.recovery import BYTES, JSON, spreads, stored_parts
 from s3sink_job.restore.stored_lines import from_base64, json_values, parse_lines, parsed_lines
 from s3sink_job.shape.dead_letters import HEADERS
 from s3sink_job.shape.origin import KAFKA_FIELDS
@@ -101,10 +101,10 @@ def _column(rows: pa.Table, encoding: Encoding, part: str) -> pa.ChunkedArray:
 
 def _from_lines(lines: Column, encoding: Encoding) -> dict[str, Column]:
     """Of lines of JSON."""
-    as_json = encoding.decoding.value == "Json"
+    as_json = encoding.decoding.value == JSON
     found = parsed_lines(lines, encoding)
     for part, format in (("key", encoding.decoding.key), ("value", encoding.decoding.value)):
-        if part in found and format == "Bytes":
+        if part in found and format == BYTES:
             found[part] = from_base64(found[part])
     if as_json:
         found["value"] = json_values(lines, encoding)
@@ -131,7 +131,7 @@ def _from_text(rows: pa.Table, encoding: Encoding) -> dict[str, Column]:
         kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())]))
         found["headers"] = _decoded_headers(_parsed(found["headers"], kind))
     for part, format in (("key", encoding.decoding.key), ("value", encoding.decoding.value)):
-        if part in found and format == "Bytes":
+        if part in found and format == BYTES:
             found[part] = from_base64(found[part])
     return found
 
