@@ -81,7 +81,7 @@ def spreads(encoding: Encoding) -> bool:
 def _refused(encoding: Encoding) -> str:
     kind, shape, decoding = encoding.format.rows, encoding.shape, encoding.decoding
     if encoding.transform is not None and encoding.transform.transform.changes_values:
-        return "spec.transform changed the values, and what they were is in no object"
+        return "spec.transform changed the values, and what they were is in no object. For a backup use no transform"
     if kind is RowKind.VALUES:
         return ""
     if decoding.value not in {*RAW, JSON}:
@@ -109,9 +109,7 @@ def _refused(encoding: Encoding) -> str:
 
 def _other_shape(encoding: Encoding) -> str:
     """Shapes for readers of tables, from which the record as it was cannot be told."""
-    shape, transform = encoding.shape, encoding.transform
-    if transform is not None and transform.transform.changes_values:
-        return "spec.transform changed the values. For a backup use no transform"
+    shape = encoding.shape
     if shape.meta == "Quix" and shape.flatten:
         return "columns.meta Quix with flatten has no headers. For a backup use meta Kafka or an envelope"
     if shape.headers_as == "Map":
