@@ -247,3 +247,19 @@ def test_nothing_of_python_can_be_read() -> None:
     secret = pa.table({"v": ["secret"]})
     assert secret.num_rows
     assert "secret" in evaluate(["(SELECT v FROM secret)"], {}, 1).faults[0]
+
+
+def test_statements_are_kept_by_text_and_types_and_forgotten_when_there_are_many() -> None:
+    numbers, words = pa.array([1, None, 3]), pa.array(["1", "x", "30"])
+    for _ in range(2):
+        for more in range(2 * sql_engine.STATEMENTS):
+            assert evaluate([f"c0 + {more}"], {"c0": numbers}, 3).columns[0].to_pylist() == [1 + more, None, 3 + more]
+        # The same text with other types is another statement; the same types with other rows is the same one.
+        assert evaluate(["c0 > '2'"], {"c0": words}, 3).columns[0].to_pylist() == [False, True, True]
+        assert evaluate(["c0 > '2'"], {"c0": numbers}, 3).columns[0].to_pylist() == [False, None, True]
+        assert evaluate(["c0 > '2'"], {"c0": words[2:]}, 1).columns[0].to_pylist() == [True]
+    failed = evaluate(["CAST(c0 AS INTEGER)"], {"c0": words}, 3)
+    assert (failed.columns[0].to_pylist(), list(failed.faults)) == ([1, None, 30], [1])
+    # A statement that cannot be planned leaves nothing behind that would be in the way of the next one.
+    assert len(evaluate(["c0 + [1]"], {"c0": words}, 3).faults) == 3
+    assert evaluate(["upper(c0)"], {"c0": words}, 3).columns[0].to_pylist() == ["1", "X", "30"]
