@@ -111,6 +111,16 @@ def test_a_payload_that_looks_like_a_frame_is_none_if_a_header_names_the_schema(
     check([Framed(b"\x00\x00\x00\x00\x01", b"\x01" + GUID.bytes, key, b"\x00\x00\x00\x00\x01")], messages=False)
 
 
+def test_a_frame_wins_over_a_header_where_no_payload_can_look_like_one() -> None:
+    values = pa.array([b"\x00\x00\x00\x00\x01{}", b"{}", b"\x00", b""], pa.binary())
+    headers = pa.array([b"\x01" + GUID.bytes] * 4, pa.binary())
+    found = framed_payloads(values, headers, "value", no_messages, frame_shows=True)
+    guid = SchemaKey(SchemaId("schema GUID", str(GUID)))
+    assert [found.keys[code] for code in found.codes] == [SchemaKey(numbered(1)), guid, None, guid]
+    assert found.column.to_pylist()[:2] == [b"{}", b"{}"]
+    assert list(found.faults) == [2]
+
+
 @pytest.mark.parametrize(
     ("record", "why"),
     [

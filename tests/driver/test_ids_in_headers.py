@@ -15,11 +15,13 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from py4j.java_gateway import JavaGateway
 
+from s3sink_job.task.slice_task import SliceTask
 from tests.commit.test_store_faults import abort_all, committed_but_unpublished
 from tests.decode.guid_registry import PATH, guid_of, with_guids
 from tests.harness import World
 from tests.java import java_gateway
 from tools.parts.jars import avro_serializer_jars
+from tools.parts.kafka import Record
 from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -125,6 +127,49 @@ def test_a_guid_that_nobody_knows_is_a_bad_record(world: World, avro: dict[str, 
 
     assert [found["id"] for found in rows_of(world)] == [0, 1, 2, 3]
     assert world.state()["totals"]["skipped"] == 1
+    assert world.verify(driver).ok
+
+
+def test_values_of_json_that_begin_with_a_frame_are_read_without_headers(
+    world: World, registry: SchemaRegistry, jobs: list[SliceTask]
+) -> None:
+    """Headers are read from the first value without a frame on. A header beside a frame changes nothing."""
+    world.kafka.create_topic(world.topic, 2)
+    schema = '{"type":"object","properties":{"id":{"type":"integer"}}}'
+    number = registry.register(f"{world.topic}-value", schema, kind="JSON").to_bytes(4, "big")
+
+    def given(first: int, *, in_header: bool) -> list[Record]:
+        """20 values, and a tombstone."""
+        values = [json.dumps({"id": n}).encode() for n in range(first, first + 20)]
+        headers: list[Headers | None] = [[("__value_schema_id", b"\x00" + number)]] * 20
+        if not in_header:
+            values = [b"\x00" + number + value for value in values]
+            headers = [None, [("__value_schema_id", b"\x00\xff\xff\xff\xff")]] * 10
+        return [(None, None, None, None), *((None, *both, None) for both in zip(values, headers, strict=True))]
+
+    spec: dict[str, Any] = {
+        "source": {"value": {"format": "JsonSchema", "schemaRegistry": {"url": registry.url}}},
+        "format": {"type": "Parquet"},
+        "nullValues": "Skip",
+        "flush": {"records": 21},
+    }
+    world.kafka.produce(world.topic, given(0, in_header=False), 0)
+    driver = world.driver(run="Continuous", **spec)
+    driver.step()
+    assert [task.columns for task in jobs] == [("value",)]
+
+    jobs.clear()
+    world.kafka.produce(world.topic, given(20, in_header=True), 0)
+    world.kafka.produce(world.topic, given(40, in_header=False), 1)
+    driver.step()
+    read = [(len(task.slices), task.columns) for task in jobs]
+    assert read == [(2, ("value",)), (1, ("value", "value_schema_id"))]
+
+    jobs.clear()
+    world.kafka.produce(world.topic, given(60, in_header=True), 0)
+    driver.step()
+    assert [task.columns for task in jobs] == [("value", "value_schema_id")]
+    assert [found["id"] for found in rows_of(world)] == list(range(80))
     assert world.verify(driver).ok
 
 

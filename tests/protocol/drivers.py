@@ -155,16 +155,16 @@ class ModelFlushJob(FlushJob):
     line: Line = field(kw_only=True)
 
     def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
-        return self._run_whole_records(task, connection, "model")
+        return self._run_as_needed(task, connection, "model")
 
-    def _run_by_size(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+    def _run_job(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """As `task.flush_job.run_job`: a task for each slice, and an exception in one of them fails the job."""
         results: dict[Slice, SliceResult] = {}
         for part in task.slices:
             try:
                 rows = [
                     row
-                    for batch in task(self._fetch(part, whole=task.whole))
+                    for batch in task(self._fetch(part, whole=task.reading.whole))
                     for row in batch.column("result").to_pylist()
                 ]
             except Exception as error:

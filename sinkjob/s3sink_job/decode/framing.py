@@ -75,18 +75,28 @@ def plain_payloads(column: Column) -> Payloads:
 
 
 def framed_payloads(
-    column: Column, headers: Column | None, part: str, message_lengths: MessageLengths, *, apicurio: bool = False
+    column: Column,
+    headers: Column | None,
+    part: str,
+    message_lengths: MessageLengths,
+    *,
+    apicurio: bool = False,
+    frame_shows: bool = False,
 ) -> Payloads:
     """Values that name their schema, each in its own way. `headers` is the column of `schema_ids.py` for this part.
 
-    `apicurio`: whether the registry is one.
+    `apicurio`: whether the registry is one. `frame_shows`: whether a value that begins with zero has a frame for sure,
+    so that its header does not matter.
     """
     found = plain_payloads(column)
     if not len(found.rows):
         return found
     records, begin = found.records, found.records.bounds[:-1]
     named = header_schemas(headers, found.rows, apicurio=apicurio)
-    wrong = (np.diff(records.bounds) < ID_FRAME) | (records.data[begin] != 0)
+    lengths_of_values = np.diff(records.bounds)
+    if named is not None and frame_shows:
+        named = named.except_for((lengths_of_values > 0) & (records.data[begin] == 0))
+    wrong = (lengths_of_values < ID_FRAME) | (records.data[begin] != 0)
     widths: Widths = ID_FRAME
     if named is not None:
         wrong &= ~named.in_header

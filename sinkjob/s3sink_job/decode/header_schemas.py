@@ -51,6 +51,11 @@ class HeaderSchemas:
         """Whether the header says which message of its schema a value is, if the language has any."""
         return self._where([name is not None and name.message is not None for name in self.distinct])
 
+    def except_for(self, places: Mask) -> HeaderSchemas:
+        """With no header for these values."""
+        codes: Ints = np.where(places, len(self.headers), self.codes)
+        return HeaderSchemas(self.headers, codes)
+
     def why_invalid(self, place: int, part: str) -> str:
         content = self.headers[self.codes[place]]
         if content[:1] in _BY_APICURIO:

@@ -83,6 +83,7 @@ _DECODERS: TextCache[tuple[WriterSchema, JsonSchemaOptions], JsonSchemaDecoder] 
 
 class JsonSchema(SchemaLanguage):
     kind = "JSON"
+    frame_shows = True
 
     def __init__(self, options: JsonSchemaOptions = NO_OPTIONS) -> None:
         self._options = options

@@ -174,7 +174,11 @@ class SchemaInput(TypedInput):
         ids = SCHEMA_IDS[self.part]
         headers = batch.column(ids) if ids in batch.schema.names else None
         lengths = self._language.message_lengths
-        return framed_payloads(column, headers, self.part, lengths, apicurio=self._registry == "Apicurio")
+        return framed_payloads(
+            *(column, headers, self.part, lengths),
+            apicurio=self._registry == "Apicurio",
+            frame_shows=self._language.frame_shows,
+        )
 
     def _found_schemas(self, decoded: DecodedPart) -> Iterator[FoundSchema]:
         """Those that can be used; records of all others are at fault."""

@@ -77,6 +77,8 @@ class SchemaLanguage(ABC):
     """As registries name it: `AVRO`, `PROTOBUF` or `JSON`."""
     has_messages = False
     """Whether a schema may have several messages, and each record says which one it is."""
+    frame_shows = False
+    """Whether no payload begins with the zero byte of a frame."""
 
     @abstractmethod
     def decoder_of(self, schema: WriterSchema, message: Message = b"") -> SchemaDecoder:

@@ -61,6 +61,11 @@ class PartDecoding(NamedTuple):
         registry = self.schemas.registry
         return registry is not None and registry.type == "Confluent" and not self.schemas.inline
 
+    @property
+    def frame_shows(self) -> bool:
+        """Whether the first byte tells that a frame names the schema: JSON never begins with a zero."""
+        return INPUT_FORMATS[self.format].json_schema
+
 
 @dataclass(frozen=True)
 class Decoding:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from s3sink_job.base.errors import TransientError
 from s3sink_job.flush.manifest import Slice
+from s3sink_job.kafka.left_out import by_topic, numbered
 from s3sink_job.kafka.properties import ISOLATION, consumer_group
 from s3sink_job.kafka.schema_ids import SCHEMA_IDS, schema_id
 from s3sink_job.kafka.single_headers import header_columns, header_value
@@ -60,8 +61,11 @@ def read_slices(
     group: str,
     isolation: str,
     topic: bool = False,
+    conditions: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The records of the slices: one task for each slice, rows in offset order.
+
+    `conditions`: by topic, which records are handed over. If there are any, all rows have a number: see `left_out.py`.
 
     One read can have one range of each partition. Further ranges of a partition are separate reads, joined by a union,
     which does not change the tasks.
@@ -82,8 +86,14 @@ def read_slices(
     if topic or len({s.topic for s in slices}) > 1:
         wanted.insert(0, "topic")
     reader = spark.read.format("kafka").options(**options)
-    frames = [reader.options(**_ranges(part)).load().select(*wanted) for part in in_reads(slices)]
-    return reduce(DataFrame.union, frames)
+
+    def read(part: list[Slice]) -> DataFrame:
+        return reader.options(**_ranges(part)).load().select(*wanted)
+
+    if not conditions:
+        return reduce(DataFrame.union, map(read, in_reads(slices)))
+    parts = [part for own in by_topic(slices) for part in in_reads(own)]
+    return reduce(DataFrame.union, (numbered(read(part), part, conditions) for part in parts))
 
 
 def in_reads(slices: Sequence[Slice]) -> list[list[Slice]]:

@@ -5,7 +5,7 @@ A manifest keeps it so that a lost object can be written again exactly as before
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from s3sink_api.spec import Spec
@@ -23,6 +23,7 @@ from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.row_builder import RowBuilder
 from s3sink_job.shape.settings import Shape, shape_of
+from s3sink_job.shape.spark_condition import spark_condition
 from s3sink_job.shape.transform_settings import TransformSettings, transform_of
 from s3sink_job.shape.transformer import kafka_columns
 
@@ -86,6 +87,17 @@ class Encoding:
         wanted |= kafka_columns(self.transform) if self.transform else frozenset()
         wanted |= {SCHEMA_IDS[part.part] for part in self.decoding.parts if part.part in wanted and part.in_headers}
         return ordered_columns(wanted)
+
+    @property
+    def framed_parts(self) -> Mapping[str, str]:
+        """Columns with ids of schemas that are only needed if a key or value has no frame, by its column."""
+        parts = [part for part in self.decoding.parts if part.in_headers and part.frame_shows]
+        return {SCHEMA_IDS[part.part]: part.part for part in parts}
+
+    @property
+    def spark_condition(self) -> str | None:
+        """The records that Spark has to hand over, if it can leave some out that the transform leaves out."""
+        return None if self.transform is None else spark_condition(self.transform.transform.where)
 
     @property
     def folders_vary(self) -> bool:

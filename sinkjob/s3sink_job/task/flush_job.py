@@ -8,17 +8,18 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
+from s3sink_job.base.errors import ProtocolError
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.flush.state import SinkState
-from s3sink_job.kafka.batch_size import can_be_small, limit_of, without_large
+from s3sink_job.kafka.batch_size import limit_of, without_large
 from s3sink_job.kafka.leaders import Leaders
 from s3sink_job.kafka.slice_reader import JobFailed, collect, read_slices
 from s3sink_job.report import logs
 from s3sink_job.task.bad_records import BadRecordPolicy, LeftOut
+from s3sink_job.task.reading import READ_AGAIN, KnownNeeds, Reading
 from s3sink_job.task.slice_result import (
-    DEAD_LETTER,
-    LARGE_RECORD,
     RESULT_SCHEMA,
+    UNCOUNTED,
     Failure,
     SliceResult,
     result_from_json,
@@ -42,10 +43,7 @@ class FlushJob(SliceTasks):
     on_throttled: Callable[[int, int], None] = lambda answers, limit: None
     leaders: Leaders = field(default_factory=Leaders)
     _jobs: int = 0
-    _with_large_records: set[tuple[str, int]] = field(default_factory=set)
-    """Partitions in which large records were found."""
-    _with_letters: set[tuple[str, int]] = field(default_factory=set)
-    """Partitions with dead letters in their last flush."""
+    _needs: KnownNeeds = field(default_factory=KnownNeeds)
 
     def write(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
         """All slices in one job. If that fails, each slice in its own job, so that one cannot block the others."""
@@ -100,7 +98,7 @@ class FlushJob(SliceTasks):
             letters=LetterTarget(self.sink.spec.destination, letters, self.staging(letters)) if letters else None,
         )
         task = replace(task, settings=settings, targets=targets, rewrites=rewrites, committed=committed)
-        return self.write(replace(task, whole=bool(letters)), state, connection)
+        return self.write(replace(task, reading=Reading(whole=bool(letters))), state, connection)
 
     def run(self, task: SliceTask, state: SinkState, connection: Mapping[str, str]) -> list[SliceResult]:
         metadata = self.sink.metadata
@@ -128,61 +126,62 @@ class FlushJob(SliceTasks):
 
     def _without_refused_keys(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
         """Runs slices with refused keys again, with the records of those keys as bad records."""
-        results = self._run_whole_records(task, connection, group)
+        results = self._run_as_needed(task, connection, group)
         for _ in range(RUNS_FOR_REFUSED_KEYS):
             found = {r.slice: dict(r.refused_keys) for r in results if r.refused_keys}
             if not found or task.rewrites:
                 break
             known = {part: {**task.refused_keys.get(part, {}), **groups} for part, groups in found.items()}
             task = replace(task, slices=tuple(found), refused_keys={**task.refused_keys, **known})
-            results = _replaced(results, self._run_whole_records(task, connection, group))
+            results = _replaced(results, self._run_as_needed(task, connection, group))
         return results
 
-    def _run_whole_records(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
-        """Reads all columns where dead letters need them: of slices with dead letters, again.
-
-        If most partitions had dead letters in their last flush, all columns are read at once.
-        """
-        often = 2 * sum(part.at in self._with_letters for part in task.slices) > len(task.slices)
-        if often and not task.rewrites:
-            task = replace(task, whole=True)
-        results = self._run_by_size(task, connection, group)
-        if slices := tuple(r.slice for r in results if r.failure and r.failure.reason == DEAD_LETTER):
-            again = self._run_by_size(replace(task, slices=slices, whole=True), connection, group)
-            results = _replaced(results, again)
-        self._with_letters -= {part.at for part in task.slices}
-        self._with_letters |= {r.slice.at for r in results if r.letters}
+    def _run_as_needed(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        """Reads slices again whose tasks need more than was read."""
+        reading = self._needs.reading(task.slices)
+        # Which dead letters are lost is known: whether whole records are read was decided with that.
+        task = replace(task, reading=replace(reading, whole=task.reading.whole) if task.rewrites else reading)
+        results = self._run_job(task, connection, group)
+        while again := [r for r in results if r.failure and r.failure.reason in READ_AGAIN]:
+            self._needs.learn(again)
+            more = task.reading.with_more(r.failure.reason for r in again if r.failure)
+            if more == task.reading:
+                raise ProtocolError(
+                    f"{again[0].slice} was read with all that it needs, and needs more: {again[0].failure}"
+                )
+            task = replace(task, slices=tuple(r.slice for r in again), reading=more)
+            results = _replaced(results, self._run_job(task, connection, group))
+        self._needs.learn_letters(results)
         return results
 
-    def _run_by_size(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
-        """First as small records, unless large ones are known; slices with large records again."""
-        small = can_be_small(task.columns) and not any(s.at in self._with_large_records for s in task.slices)
-        isolation = self.sink.spec.source.isolation
-        results = run_job(self.spark, task, connection, group=group, isolation=isolation, small=small)
-        large = tuple(r.slice for r in results if r.failure and r.failure.reason == LARGE_RECORD)
-        if not large:
-            return results
-        self._with_large_records |= {part.at for part in large}
-        again = run_job(self.spark, replace(task, slices=large), connection, group=group, isolation=isolation)
-        return _replaced(results, again)
+    def _run_job(self, task: SliceTask, connection: Mapping[str, str], group: str) -> list[SliceResult]:
+        return run_job(self.spark, task, connection, group=group, isolation=self.sink.spec.source.isolation)
 
 
 def run_job(
-    spark: SparkSession,
-    task: SliceTask,
-    connection: Mapping[str, str],
-    *,
-    group: str,
-    isolation: str,
-    small: bool = False,
+    spark: SparkSession, task: SliceTask, connection: Mapping[str, str], *, group: str, isolation: str
 ) -> list[SliceResult]:
-    """One result for each slice. A slice without a reported result had no records."""
-    frame = read_slices(spark, task.slices, connection, columns=task.columns, group=group, isolation=isolation)
+    """One result for each slice. A slice without a reported result had no records that Spark handed over."""
+    small, conditions = task.has_small_records, task.conditions
+    frame = read_slices(
+        *(spark, task.slices, connection),
+        columns=task.columns,
+        group=group,
+        isolation=isolation,
+        conditions=conditions,
+    )
     frame = without_large(frame) if small else frame
     with limit_of(spark, small=small):
         rows = collect(frame.mapInArrow(task, RESULT_SCHEMA), f"the Spark job over {_names(task.slices)}")
     results = {r.slice: r for r in (result_from_json(row.result) for row in rows)}
-    return [results.get(s) or SliceResult(slice=s, end=s.end) for s in task.slices]
+    return [results.get(s) or _without_records(s, certain=s.topic not in conditions) for s in task.slices]
+
+
+def _without_records(part: Slice, *, certain: bool) -> SliceResult:
+    if certain:
+        return SliceResult(part, part.end)
+    failure = Failure(UNCOUNTED, "no record of it was handed over", retryable=True)
+    return SliceResult(part, part.start, failure=failure)
 
 
 def _replaced(results: list[SliceResult], again: list[SliceResult]) -> list[SliceResult]:

@@ -19,6 +19,10 @@ LARGE_RECORD = "LargeRecord"
 """Reason of a slice that has to be read again with a limit in bytes."""
 DEAD_LETTER = "DeadLetter"
 """Reason of a slice that has to be read again with all columns of Kafka's records."""
+ID_IN_HEADER = "IdInHeader"
+"""Reason of a slice that has to be read again with the ids of schemas that are in headers."""
+UNCOUNTED = "Uncounted"
+"""Reason of a slice that has to be read again with all records, because it is not known how many Spark left out."""
 
 # A type, not text: to parse two words Spark would start its SQL parser.
 RESULT_SCHEMA = StructType([StructField("result", StringType())])

@@ -10,8 +10,11 @@ import pyarrow as pa
 from s3sink_job.base.errors import ProtocolError
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.flush.manifest import Slice
+from s3sink_job.kafka.batch_size import can_be_small
+from s3sink_job.kafka.left_out import MOST_TOPICS
 from s3sink_job.task.bad_records import LeftOut
-from s3sink_job.task.encoding import KAFKA_COLUMNS, ordered_columns
+from s3sink_job.task.encoding import KAFKA_COLUMNS, Encoding, ordered_columns
+from s3sink_job.task.reading import FIRST_READING, Reading
 from s3sink_job.task.slice_rows import split_large
 from s3sink_job.task.slice_writer import SliceWriter
 from s3sink_job.task.task_settings import Group, Rewrite, SliceWork, TaskSettings, TopicTarget
@@ -33,8 +36,7 @@ class SliceTask:
     rewrites: Mapping[Slice, tuple[Rewrite, ...]] = field(default_factory=dict)
     committed: Mapping[Slice, LeftOut] = field(default_factory=dict)
     """What became of the bad records, where lost objects are written again."""
-    whole: bool = False
-    """Whether all columns of Kafka's records are read, as dead letters need."""
+    reading: Reading = FIRST_READING
     refused_keys: Mapping[Slice, Mapping[Group, str]] = field(default_factory=dict)
 
     def target(self, topic: str) -> TopicTarget:
@@ -43,11 +45,38 @@ class SliceTask:
     @property
     def columns(self) -> tuple[str, ...]:
         """The Kafka columns that any of its topics needs."""
-        if self.whole:
+        if self.reading.whole:
             return KAFKA_COLUMNS
-        encodings = [self.target(topic).encoding for topic in {part.topic for part in self.slices}]
-        wanted = {name for encoding in encodings for name in encoding.columns}
+        wanted: set[str] = set()
+        for encoding in self._encodings.values():
+            wanted |= {name for name in encoding.columns if self.reading.ids or name not in encoding.framed_parts}
         return ordered_columns(wanted)
+
+    @property
+    def has_small_records(self) -> bool:
+        """Whether all records are expected to be small."""
+        return not self.reading.large and can_be_small(self.columns)
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """By topic: which records Spark hands over. It leaves out what the transform is certain to leave out."""
+        encodings = self._encodings
+        everything = (
+            self.reading.all_records
+            or self.rewrites
+            or "headers" in self.columns
+            # A limit of what is read counts what is handed over.
+            or self.settings.bytes_per_second is not None
+            or len(encodings) > MOST_TOPICS
+        )
+        if everything:
+            return {}
+        found = {topic: encoding.spark_condition for topic, encoding in encodings.items()}
+        return {topic: condition for topic, condition in found.items() if condition is not None}
+
+    @property
+    def _encodings(self) -> dict[str, Encoding]:
+        return {topic: self.target(topic).encoding for topic in {part.topic for part in self.slices}}
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writer: SliceWriter | None = None

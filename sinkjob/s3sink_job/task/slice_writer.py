@@ -31,8 +31,8 @@ from s3sink_job.task.record_objects import RecordObjects
 from s3sink_job.task.record_pipeline import PreparedBatch, RecordPipeline
 from s3sink_job.task.refused_keys import RefusedKeys, refusal
 from s3sink_job.task.slice_objects import SliceObjects
-from s3sink_job.task.slice_result import DEAD_LETTER, LARGE_RECORD, Failure, SliceResult
-from s3sink_job.task.slice_rows import RowCheck
+from s3sink_job.task.slice_result import DEAD_LETTER, ID_IN_HEADER, LARGE_RECORD, UNCOUNTED, Failure, SliceResult
+from s3sink_job.task.slice_rows import LeftOutCount, RowCheck, without_frame
 from s3sink_job.task.staged_letters import StagedLetters
 from s3sink_job.task.task_settings import SliceWork
 
@@ -41,7 +41,7 @@ class SliceWriter:
     def __init__(self, work: SliceWork) -> None:
         self._work, self._slice = work, work.slice
         self._settings, self._target = work.settings, work.target
-        self._rows = RowCheck(work.slice)
+        self._rows, self._left_out = RowCheck(work.slice), LeftOutCount(work.slice)
         missing = work.target.encoding.layout.missing
         self._bad = BadRecordHandler(self._settings.bad_records, work.slice, missing, work.committed)
         self._keys = RefusedKeys(work)
@@ -57,6 +57,7 @@ class SliceWriter:
             on_retry=self._count_retry,
         )
         encoding = self._target.encoding
+        self._framed_parts = encoding.framed_parts
         if work.committed is not None:
             encoding = encoding.with_input_types(work.committed.inputs)
         self._access = self._settings.schema_access()
@@ -77,6 +78,11 @@ class SliceWriter:
     def write(self, batch: pa.RecordBatch) -> bool:
         """Whether to go on: False once the slice ends early or failed."""
         self._rows.check(batch)
+        batch = self._left_out.take(batch)
+        if (offset := without_frame(batch, self._framed_parts)) is not None:
+            text = f"offset {offset} has no frame, and headers with ids of schemas were not read"
+            self._failure = Failure(ID_IN_HEADER, text, retryable=True)
+            return False
         try:
             self._write(batch)
         except S3SinkError as error:
@@ -87,6 +93,9 @@ class SliceWriter:
         return self._failure is None
 
     def finish(self) -> SliceResult:
+        if self._failure is None and self._end == self._slice.end and not self._left_out.is_complete:
+            text = "Spark left records out behind the last that it handed over"
+            self._failure = Failure(UNCOUNTED, text, retryable=True)
         if self._failure is None or self._failure.offset is not None:
             try:
                 self._close_letters()
@@ -117,10 +126,10 @@ class SliceWriter:
             skipped=tuple(offset for offset in self._bad.skipped if offset < end),
             letters=tuple(offset for offset in self._bad.letters if offset < end),
             shown=tuple(self._bad.shown),
-            read_bytes=self._read_bytes,
+            read_bytes=self._left_out.of_all(self._read_bytes),
             schema=self._builder.schema,
             unknown_fields=self._unknown_fields,
-            filtered=self._filtered,
+            filtered=self._filtered + self._left_out.before(end),
             inputs=self._builder.input_types,
         )
 
