@@ -12,9 +12,8 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.bench import Bench, Round
-from benchmarks.cases import BESIDE, CASES, LIMIT, MANY, REFERENCE, SHAPES, WARM_UP, Case
+from benchmarks.cases import BESIDE, CASES, LIMIT, MANY, REFERENCE, SHAPES, UNCHANGED, WARM_UP, Case
 from benchmarks.runner import ChildFailed
-from benchmarks.topic import Events, Filler
 from tools.parts.kafka import KafkaBroker
 from tools.parts.s3 import Versitygw
 
@@ -31,6 +30,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--flushes", type=int, default=200, help="number of small flushes in a row; 0: none")
     parser.add_argument("--backlog", type=int, default=0, help="also copy a topic with this many records, once")
     parser.add_argument("--shapes", type=int, default=2_000_000, help="records for other formats and layouts; 0: none")
+    parser.add_argument("--transforms", type=int, default=4_000_000, help="records for transforms; 0: none")
     parser.add_argument("--typed", type=int, default=2_000_000, help="records with schemas beside JSON; 0: none")
     parser.add_argument("--cores", type=int, default=2, help="spark.driver.cores of the sinks")
     parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
@@ -53,10 +53,14 @@ def main() -> int:
         report.show(console, rounds, chosen.records)
         shapes: dict[str, Round] = {}
         if chosen.shapes:
-            topic = bench.topic("shapes", chosen.shapes, Filler(kafka, Events(), headers=True))
+            topic = bench.topic("shapes", chosen.shapes)
             shapes = bench.turns(SHAPES.values(), topic, chosen.shapes, chosen.warm_up, chosen.rounds)
             report.show(console, shapes, chosen.shapes, REFERENCE)
             shapes[MANY.name] = bench.many(MANY, MANY_RECORDS)
+        transforms: dict[str, Round] = {}
+        if chosen.transforms:
+            transforms = bench.transforms(chosen.transforms, chosen.warm_up, chosen.rounds)
+            report.show(console, transforms, chosen.transforms, UNCHANGED)
         typed: dict[str, Round] = {}
         if chosen.typed:
             typed = bench.typed(chosen.typed, chosen.warm_up, chosen.rounds)
@@ -66,9 +70,9 @@ def main() -> int:
         if chosen.backlog:
             sinks = [case for case in cases if case.kind == "drain"]
             backlog = bench.turns(sinks, bench.topic("backlog", chosen.backlog), chosen.backlog, chosen.warm_up, 1)
-    found = report.goals(rounds, shapes, typed, small, backlog)
+    found = report.goals(rounds, shapes, transforms, typed, small, backlog)
     report.show_goals(console, found)
-    report.write(rounds, shapes, typed, small, backlog)
+    report.write(rounds, shapes, transforms, typed, small, backlog)
     console.print(f"written: {report.RESULTS}, {report.DETAILS}")
     return 1 if chosen.strict and not all(goal.met for goal in found) else 0
 

@@ -16,10 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.avro_topic import AvroEvents
 from benchmarks.cases import (
     AVRO_TOPIC,
+    HEADERS_TOPIC,
     JSON_SCHEMA_TOPIC,
     LAST_VERSION_TOPIC,
     PROTOBUF_TOPIC,
     SMALL,
+    TRANSFORMS,
     TYPED,
     VERSIONS_TOPIC,
     WARM_UP,
@@ -119,6 +121,12 @@ class Bench:
                 self.topic(name, records, filler)
             topic = self.topic("beside-avro", records)
             return self.turns(TYPED.values(), topic, records, warm_up, rounds, registry.url)
+
+    def transforms(self, records: int, warm_up: int, rounds: int) -> dict[str, Round]:
+        """Records with a header, with transforms and without."""
+        filler = Filler(self.kafka, Events(), headers=True)
+        self.topic(f"{HEADERS_TOPIC}-{WARM_UP}", warm_up, filler)
+        return self.turns(TRANSFORMS.values(), self.topic(HEADERS_TOPIC, records, filler), records, warm_up, rounds)
 
     def turns(
         self, cases: Iterable[Case], topic: str, records: int, warm_up: int, rounds: int, registry: str = ""
