@@ -86,7 +86,7 @@ def _refused(message: str, event: yaml.Event) -> yaml.MarkedYAMLError:
 
 def _yaml(text: str, name: str) -> list[Any]:
     try:
-        documents = list(yaml.load_all(text, _PlainLoader))  # noqa: S506: a SafeLoader that takes less
+        documents = list(yaml.load_all(text, _PlainLoader))  # A SafeLoader that takes less.
     except yaml.constructor.ConstructorError as error:
         raise BadInput(_place(name, error), str(error.problem)) from None
     except yaml.MarkedYAMLError as error:
