@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-COMPARED = 4
-"""Headers of a record that are compared with a name before all are searched for it."""
 _PREFIX = "header_"
 
 
@@ -33,13 +31,7 @@ def header_value(column: str) -> Column:
 
 
 def last_header(name: str) -> str:
-    """The same as SQL. As text, because it is planned several times as fast as the same in Python's functions.
-
-    The last headers are compared one by one: that takes a fraction of the time of a search in all of them.
-    """
+    """The same as SQL. As text, because it is planned several times as fast as the same in Python's functions."""
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    last = [f"get(headers, size(headers) - {number})" for number in range(1, COMPARED + 1)]
-    compared = " ".join(f"WHEN {header}.key = '{quoted}' THEN {header}.value" for header in last)
     place = f"array_position(reverse(headers.key), '{quoted}')"
-    searched = f"IF({place} > 0, element_at(headers.value, -CAST({place} AS INT)), NULL)"
-    return f"CASE {compared} WHEN size(headers) > {COMPARED} THEN {searched} END"
+    return f"IF({place} > 0, element_at(headers.value, -CAST({place} AS INT)), NULL)"

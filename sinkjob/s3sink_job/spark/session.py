@@ -43,6 +43,8 @@ FIXED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.artifact.isolation.enabled": "false",
+    # Java never compiles a method with more bytes of code, and would take five times as long. Spark has another way.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     # The newer Kafka source, which makes no row objects.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
 }
