@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -65,16 +66,21 @@ class PayloadSchema:
         """The columns of records with this schema."""
         return self.kind if self.type == "struct" else pa.struct([pa.field(VALUE, self.kind)])
 
-    @property
+    @cached_property
     def parts(self) -> tuple[PayloadSchema, ...]:
         """The schemas directly below this one."""
         return (*(schema for _, schema in self.fields), *(s for s in (self.keys, self.items) if s is not None))
 
+    @cached_property
+    def types(self) -> frozenset[str]:
+        """Its type, and those of all that it contains."""
+        return frozenset({self.type}.union(*(part.types for part in self.parts)))
+
     def holds(self, *kinds: str) -> bool:
         """Whether it is or contains one of these types."""
-        return self.type in kinds or any(part.holds(*kinds) for part in self.parts)
+        return not self.types.isdisjoint(kinds)
 
-    @property
+    @cached_property
     def has_open_parts(self) -> bool:
         """Whether it contains what Arrow's reader cannot read: maps, text with JSON, members without a field."""
         return self.type in ("map", JSON) or bool(self.rest) or any(part.has_open_parts for part in self.parts)

@@ -30,7 +30,8 @@ class Records:
         start, end = (int(self.bounds[0]), int(self.bounds[-1])) if count else (0, 0)
         self.bounds -= start
         self.size = end - start
-        self.data: Bytes = np.zeros(self.size + PADDING, np.uint8)
+        self.data: Bytes = np.empty(self.size + PADDING, np.uint8)
+        self.data[self.size :] = 0
         if self.size:
             self.data[: self.size] = np.frombuffer(data, np.uint8, self.size, start)
         self.refused: Mask = np.zeros(count, np.bool_)
