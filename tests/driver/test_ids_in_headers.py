@@ -173,6 +173,40 @@ def test_values_of_json_that_begin_with_a_frame_are_read_without_headers(
     assert world.verify(driver).ok
 
 
+def test_ids_of_keys_that_nobody_reads_are_not_looked_for_beside_a_topic_with_keys(
+    world: World, registry: SchemaRegistry, jobs: list[SliceTask]
+) -> None:
+    other = f"{world.topic}.other"
+    schema = '{"type":"object","properties":{"id":{"type":"integer"}}}'
+    number = registry.register(f"{world.topic}-key", schema, kind="JSON").to_bytes(4, "big")
+    spec: dict[str, Any] = {
+        "source": {
+            "topics": [world.topic, other],
+            "key": {"format": "JsonSchema", "schemaRegistry": {"url": registry.url}},
+        },
+        "format": {"type": "Json"},
+        "routes": [
+            {
+                "topics": [other],
+                "source": {"key": {"format": "String"}},
+                "format": {"type": "Json", "envelope": {"enabled": True}},
+            }
+        ],
+        "flush": {"records": 3},
+    }
+    for topic in (world.topic, other):
+        world.kafka.create_topic(topic, 1)
+    driver = world.driver(run="Continuous", **spec)
+    for flush in range(2):
+        for topic in (world.topic, other):
+            headers: Headers = [("__key_schema_id", b"\x00" + number)]
+            world.kafka.produce(topic, [(b'{"id":1}', b'{"n":%d}' % n, headers, None) for n in range(3)], 0)
+        driver.step()
+        assert [task.reading.ids for task in jobs] == [False] * (flush + 1)
+    assert len(world.objects()) == 4
+    assert world.verify(driver).ok
+
+
 @pytest.fixture(scope="module")
 def java() -> Iterator[JavaGateway]:
     with java_gateway(avro_serializer_jars()) as opened:

@@ -72,6 +72,7 @@ def test_a_topic_without_a_condition_is_handed_over_whole_beside_one_with_a_cond
 
     found = read(world, slices, {other: WANTED})
 
-    offsets = {topic: found.filter(pa.compute.equal(found["topic"], topic))["offset"] for topic in (world.topic, other)}
-    assert offsets[world.topic].to_pylist() == list(range(300))
-    assert offsets[other].to_pylist() == [n for n in range(300) if n % 10 == 0 or n >= 300 - COUNTED_END]
+    both = {topic: found.filter(pa.compute.equal(found["topic"], topic)) for topic in (world.topic, other)}
+    assert both[world.topic]["offset"].to_pylist() == list(range(300))
+    assert both[world.topic][NUMBER].null_count == 300
+    assert both[other]["offset"].to_pylist() == [n for n in range(300) if n % 10 == 0 or n >= 300 - COUNTED_END]

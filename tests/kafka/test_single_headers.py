@@ -10,7 +10,7 @@ from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.kafka.slice_reader import read_slices
 from tests.harness import World
 
-ODD = ("a.b", "it's", 'say "x"', "back\\slash", "`tick`", "größe", "a b")
+ODD = ("a.b", "it's", 'say "x"', "back\\slash", "`tick`", "größe", "a b", "${user.name}")
 
 
 def test_the_last_header_of_a_name_is_read_whatever_the_name(world: World) -> None:

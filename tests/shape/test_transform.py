@@ -236,6 +236,14 @@ def test_an_expression_that_takes_too_long_is_a_fault_and_not_a_hanging_task(mon
     assert evaluate(["length(v)"], {"v": long.slice(0, 2)}, 2).columns[0].to_pylist() == [4_000, 4_000]
 
 
+def test_a_prepared_statement_keeps_nothing_of_its_last_batch_in_memory() -> None:
+    before = pa.total_allocated_bytes()
+    texts = pa.array(["a" * 4_000] * 4_000)
+    assert evaluate(["length(v) > 3"], {"v": texts}, len(texts)).columns[0].null_count == 0
+    del texts
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
 def test_a_result_that_needs_too_much_memory_is_a_fault_of_its_record() -> None:
     sizes = pa.array(["a" * 10, "a" * 20_000_000, "a" * 30])
     found = evaluate(["repeat(v, 16)"], {"v": sizes}, 3)

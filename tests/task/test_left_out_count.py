@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,8 +53,9 @@ def test_the_count_is_that_of_the_log(
             assert count.of_all(len(numbered) * 100) == len(records) * 100
 
 
-def test_without_numbers_nothing_was_left_out() -> None:
+@pytest.mark.parametrize("numbers", [{}, {NUMBER: pa.nulls(3, pa.int64())}], ids=["no column", "nulls"])
+def test_without_numbers_nothing_was_left_out(numbers: dict[str, pa.Array]) -> None:
     count = LeftOutCount(Slice("t", 1, 0, 0, 1000, "test"))
-    batch = pa.RecordBatch.from_pydict({"offset": [1, 2, 3]})
-    assert count.take(batch) is batch
+    batch = pa.RecordBatch.from_pydict({"offset": [1, 2, 3], **numbers})
+    assert count.take(batch).schema.names == ["offset"]
     assert (count.is_complete, count.before(2), count.before(1000), count.of_all(30)) == (True, 0, 0, 30)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from s3sink_job.flush.manifest import Slice
 
 NUMBER = "number"
-"""The column with the number of a record in its slice, from 0."""
+"""The column with the number of a record in its slice, from 0. Null where nothing of the topic is left out."""
 COUNTED_END = 100
 """So many offsets before its end a slice is handed over whole. At an end there may be offsets without a record, such as
 those of transactions."""
@@ -37,10 +37,10 @@ def numbered(frame: DataFrame, slices: Sequence[Slice], conditions: Mapping[str,
 
     What becomes of tombstones depends on more than the condition.
     """
-    found = frame.select("*", f.expr(f"monotonically_increasing_id() & {_IN_TASK}L").alias(NUMBER))
     condition = conditions.get(slices[0].topic)
     if condition is None:
-        return found
+        return frame.select("*", f.lit(None).cast("long").alias(NUMBER))
+    found = frame.select("*", f.expr(f"monotonically_increasing_id() & {_IN_TASK}L").alias(NUMBER))
     ends = {part.partition: part.end for part in slices}
     by_partition = ", ".join(f"{ends.get(partition, 0)}L" for partition in range(max(ends) + 1))
     at_end = f"offset >= get(array({by_partition}), partition) - {COUNTED_END}L"

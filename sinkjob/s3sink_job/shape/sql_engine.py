@@ -172,7 +172,8 @@ class _Engine:
                 try:
                     return _columns(self._database.execute(f"EXECUTE {name}"))
                 finally:
-                    source.table = inputs.slice(0, 0)
+                    # An empty slice would keep the whole batch in memory.
+                    source.table = inputs.schema.empty_table()
             finally:
                 self._watch.end()
 

@@ -34,6 +34,9 @@ FIXED = {
     "spark.speculation": "false",
     # Kafka's timestamps do not depend on the machine.
     "spark.sql.session.timeZone": "UTC",
+    # Names of headers are texts in SQL, whatever characters they have.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
     # Batches bound the memory, whatever the size of the records (see kafka/batch_size.py).
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_RECORDS),
     BATCH_LIMIT: str(BATCH_BYTES),

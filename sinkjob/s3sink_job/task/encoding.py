@@ -91,8 +91,8 @@ class Encoding:
     @property
     def framed_parts(self) -> Mapping[str, str]:
         """Columns with ids of schemas that are only needed if a key or value has no frame, by its column."""
-        parts = [part for part in self.decoding.parts if part.in_headers and part.frame_shows]
-        return {SCHEMA_IDS[part.part]: part.part for part in parts}
+        ids = {SCHEMA_IDS[part.part]: part for part in self.decoding.parts if part.in_headers and part.frame_shows}
+        return {column: ids[column].part for column in self.columns if column in ids}
 
     @property
     def spark_condition(self) -> str | None:

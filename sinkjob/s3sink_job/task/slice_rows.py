@@ -79,9 +79,11 @@ class LeftOutCount:
         """The batch without the column of numbers."""
         if NUMBER not in batch.schema.names:
             return batch
-        self._before += len(self._offsets)
-        self._offsets, self._numbers = batch.column("offset").to_numpy(), batch.column(NUMBER).to_numpy()
-        return batch.drop_columns([NUMBER])
+        numbers, batch = batch.column(NUMBER), batch.drop_columns([NUMBER])
+        if not numbers.null_count:
+            self._before += len(self._offsets)
+            self._offsets, self._numbers = batch.column("offset").to_numpy(), numbers.to_numpy()
+        return batch
 
     @property
     def is_complete(self) -> bool:
