@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
@@ -10,6 +11,9 @@ from s3sink_job.task.slice_result import DEAD_LETTER, ID_IN_HEADER, LARGE_RECORD
 
 READ_AGAIN = {LARGE_RECORD: "large", DEAD_LETTER: "whole", ID_IN_HEADER: "ids", UNCOUNTED: "all_records"}
 """By the reason of a slice that has to be read again: what is different then."""
+REMEMBERED_AFTER = {LARGE_RECORD: 1, ID_IN_HEADER: 1, UNCOUNTED: 3}
+"""How often it has to come in a partition until it is expected. An end without records may be a single transaction that
+was aborted; in a compacted topic it comes all the time."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,17 @@ class KnownNeeds:
     """What earlier jobs found, by partition: so that most slices are read once."""
 
     def __init__(self) -> None:
-        self._for_ever: dict[str, set[tuple[str, int]]] = {LARGE_RECORD: set(), ID_IN_HEADER: set()}
+        self._came: Counter[tuple[str, tuple[str, int]]] = Counter()
         self._with_letters: set[tuple[str, int]] = set()
         """In their last flush."""
 
     def reading(self, slices: Sequence[Slice]) -> Reading:
         partitions = {part.at for part in slices}
-        found = [reason for reason, known in self._for_ever.items() if not known.isdisjoint(partitions)]
+        found = [
+            reason
+            for reason, times in REMEMBERED_AFTER.items()
+            if any(self._came[reason, partition] >= times for partition in partitions)
+        ]
         # Dead letters come and go, and whole records cost most: so only if most of the partitions had some.
         if 2 * len(partitions & self._with_letters) > len(partitions):
             found.append(DEAD_LETTER)
@@ -49,8 +57,8 @@ class KnownNeeds:
 
     def learn(self, again: Iterable[SliceResult]) -> None:
         for result in again:
-            if result.failure is not None and result.failure.reason in self._for_ever:
-                self._for_ever[result.failure.reason].add(result.slice.at)
+            if result.failure is not None and result.failure.reason in REMEMBERED_AFTER:
+                self._came[result.failure.reason, result.slice.at] += 1
 
     def learn_letters(self, results: Iterable[SliceResult]) -> None:
         for result in results:
