@@ -175,7 +175,9 @@ class OpenObjects:
         return count
 
     def _note(self, current: OpenObject, schemas: Numbers) -> None:
-        for number in np.unique(schemas).tolist():
+        # Most batches have one schema, and to sort 4,000 numbers takes twenty times as long as to compare them.
+        distinct = schemas[:1] if (schemas == schemas[0]).all() else np.unique(schemas)
+        for number in distinct.tolist():
             if number != NO_SCHEMA and number not in current.notes.schemas:
                 current.notes.schemas[number] = self.builder.source_schema(number)
                 current.schema = number
