@@ -5,6 +5,7 @@ The offset is the position after the last record that was sent; its metadata are
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from s3sink_job.kafka.admin import Admin, root
 from s3sink_job.report import logs
 from s3sink_job.restore.checksums import Checksum, checksum_from_text
 from s3sink_job.restore.plan import RestoreSlice
+
+LOOKS, BETWEEN_LOOKS = 6, 0.5
+"""How often brokers are asked for a position until it is taken for lost, and the seconds between."""
 
 
 class StoredAt(NamedTuple):
@@ -66,7 +70,20 @@ class Positions:
                 self.admin.client.alterConsumerGroupOffsets(group, wanted).all().get()
 
     def read(self, *, stable: bool = True) -> list[Position]:
-        """Refused if one is not there: it would be sent again. `stable` waits for transactions that are ending."""
+        """Refused if one is not there: it would be sent again. `stable` waits for transactions that are ending.
+
+        A busy broker was seen to leave one out of its answer while a transaction ended. So the brokers are asked again
+        before anybody is told to begin anew.
+        """
+        for look in range(LOOKS):
+            time.sleep(BETWEEN_LOOKS if look else 0)
+            found = self._found(stable)
+            missing = [place for place in self.places if place not in found]
+            if not missing:
+                return [found[place] for place in self.places]
+        raise _lost(*missing[0])
+
+    def _found(self, stable: bool) -> dict[StoredAt, Position]:
         found: dict[StoredAt, Position] = {}
         for group, places in self._by_group().items():
             options = self.admin.jvm.org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions()
@@ -75,12 +92,10 @@ class Positions:
                 answer = self.admin.client.listConsumerGroupOffsets(group, options)
                 offsets = answer.partitionsToOffsetAndMetadata().get()
             for at in places:
-                stored = offsets.get(self.admin.partition(at))
-                if stored is None:
-                    raise _lost(group, at)
-                checksum = checksum_from_text(str(stored.metadata()))
-                found[StoredAt(group, at)] = Position(int(stored.offset()), checksum)
-        return [found[place] for place in self.places]
+                if (stored := offsets.get(self.admin.partition(at))) is not None:
+                    checksum = checksum_from_text(str(stored.metadata()))
+                    found[StoredAt(group, at)] = Position(int(stored.offset()), checksum)
+        return found
 
     def delete(self) -> None:
         """When nobody needs them any more. Best effort: Kafka removes them itself after a while."""
