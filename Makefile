@@ -3,7 +3,7 @@
 
 PY := .venv/bin/python
 # Processes that share the tests; each has its own broker, store and Spark session.
-WORKERS ?= 2
+WORKERS ?= 3
 SOURCES := $(wildcard crds sinkjob operator tools e2e charts deploy tests examples benchmarks)
 
 help: ## List every command
