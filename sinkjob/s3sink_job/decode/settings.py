@@ -63,7 +63,10 @@ class PartDecoding(NamedTuple):
 
     @property
     def frame_shows(self) -> bool:
-        """Whether the first byte tells that a frame names the schema: JSON never begins with a zero."""
+        """Whether the first byte shows that a frame names the schema: JSON never begins with a zero.
+
+        The same as `SchemaLanguage.frame_shows`.
+        """
         return INPUT_FORMATS[self.format].json_schema
 
 

@@ -72,8 +72,8 @@ class Positions:
     def read(self, *, stable: bool = True) -> list[Position]:
         """Refused if one is not there: it would be sent again. `stable` waits for transactions that are ending.
 
-        A busy broker was seen to leave one out of its answer while a transaction ended. So the brokers are asked again
-        before anybody is told to begin anew.
+        A busy broker once left one out of its answer while a transaction ended. `ProgressLost` tells the user to delete
+        the topic, so the brokers are asked again before it is raised.
         """
         for look in range(LOOKS):
             time.sleep(BETWEEN_LOOKS if look else 0)

@@ -12,8 +12,8 @@ from s3sink_job.task.slice_result import DEAD_LETTER, ID_IN_HEADER, LARGE_RECORD
 READ_AGAIN = {LARGE_RECORD: "large", DEAD_LETTER: "whole", ID_IN_HEADER: "ids", UNCOUNTED: "all_records"}
 """By the reason of a slice that has to be read again: what is different then."""
 REMEMBERED_AFTER = {LARGE_RECORD: 1, ID_IN_HEADER: 1, UNCOUNTED: 3}
-"""How often it has to come in a partition until it is expected. An end without records may be a single transaction that
-was aborted; in a compacted topic it comes all the time."""
+"""How often it has to come in a partition until it is expected there. An end without records may be one aborted
+transaction; in a compacted topic it comes all the time."""
 
 
 @dataclass(frozen=True)
