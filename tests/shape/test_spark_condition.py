@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from s3sink_api.spec import Transform
-from s3sink_job.decode.bad_records import BadRecords
+from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords
 from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.spark_condition import spark_condition
@@ -52,7 +52,7 @@ def kept_by_duckdb(where: str) -> list[bool]:
     columns = {header_column(name): pa.array([row[at] for row in ROWS], pa.binary()) for at, name in enumerate(NAMES)}
     batch = pa.RecordBatch.from_pydict({"offset": list(range(len(ROWS))), **columns})
     transformer = Transformer(TransformSettings(Transform(where=where)), Origin("t", 1))
-    found = transformer.early(batch, BadRecords(batch), lambda: pa.nulls(len(ROWS)))
+    found = transformer.early(batch, BadRecords(batch), lambda: (pa.nulls(len(ROWS)), NO_FAULTS))
     return [True] * len(ROWS) if found.keep is None else found.keep.to_pylist()
 
 

@@ -145,6 +145,14 @@ def test_a_condition_on_headers_key_or_metadata_needs_no_decoding() -> None:
     assert (found.rows.to_pylist(), found.bad.messages) == ([{"n": 1}], {})
 
 
+def test_a_condition_on_a_key_that_cannot_be_decoded_makes_a_bad_record() -> None:
+    """Without a key nobody knows whether the condition is true, so it must not count as filtered."""
+    broken, other = Record(b'{"n": 1}', key=b"\xff"), Record(b'{"n": 2}', key=b"other")
+    found = build({"where": "_key = 'k'"}, other, broken, Record(b'{"n": 3}', key=b"k"))
+    assert [(bad.row, bad.stage, bad.reason) for bad in found.bad] == [(0, Stage.DECODE, "NotUtf8")]
+    assert found.decoded.batch.column("offset").to_pylist() == [71, 72]
+
+
 def test_a_header_that_is_no_text_counts_as_none() -> None:
     record = Record(b"{}", headers=[("h", b"\xff")])
     assert rows({"where": "_headers['h'] IS NULL", "select": ["_offset"]}, record) == [{"_offset": 70}]

@@ -82,7 +82,7 @@ class RowBuilder:
         transformer = self._transformer
         if transformer is None:
             return self._decoded(batch, bad), None
-        early = transformer.early(batch, bad, lambda: self._key(batch, bad))
+        early = transformer.early(batch, bad, lambda: self._decoder.key.plain(batch))
         decoded = self._decoded(early.batch, early.bad)
         if not transformer.needs_values:
             return decoded, early.keep
@@ -95,11 +95,6 @@ class RowBuilder:
         decoded = self._decoder.decode(batch)
         decoded.bad = bad
         return decoded
-
-    def _key(self, batch: pa.RecordBatch, bad: BadRecords) -> Column:
-        column, faults = self._decoder.key.plain(batch)
-        bad.add(Stage.DECODE, faults)
-        return column
 
     @property
     def input_types(self) -> InputTypes:

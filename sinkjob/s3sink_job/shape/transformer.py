@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from s3sink_api.spec.sql_expressions import HEADERS, Expression, Star, parse_filter, parse_select
 from s3sink_api.spec.transform_steps import Cast, Debezium, Mask
 from s3sink_job.columns.types import Column, Path, from_doc, to_doc
-from s3sink_job.decode.bad_records import BadRecords, Fault, Stage, faults_at
+from s3sink_job.decode.bad_records import BadRecords, Fault, Faults, Stage, faults_at
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.kafka.single_headers import header_column
@@ -98,12 +98,23 @@ class Transformer:
                 stars = path[0] not in {*item.exclude, *(one.name for one in item.replace)}
         return path if stars or not self._items else None
 
-    def early(self, batch: pa.RecordBatch, bad: BadRecords, key: Callable[[], Column]) -> Filtered:
+    def early(self, batch: pa.RecordBatch, bad: BadRecords, key: Callable[[], tuple[Column, Faults]]) -> Filtered:
         """By key, headers and metadata alone."""
         if not self._early:
             return Filtered(batch, bad)
-        meta = MetaFields(batch, self._origin, key)
+        undecoded: dict[int, Fault] = {}
+
+        def keys() -> Column:
+            column, faults = key()
+            undecoded.update(faults)
+            return column
+
+        meta = MetaFields(batch, self._origin, keys)
         keep, faults = self._conditions(self._early, meta.column, batch.num_rows)
+        if undecoded:
+            # Whether the condition is true for such a record is not known.
+            keep = pc.or_(keep, only(undecoded, batch.num_rows))
+        bad.add(Stage.DECODE, undecoded)
         bad.add(Stage.TRANSFORM, faults)
         if pc.all(keep, min_count=0).as_py():
             return Filtered(batch, bad)
