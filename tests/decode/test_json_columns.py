@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from s3sink_job.columns.known_columns import KnownColumns, known_from_text, known_to_text
 from s3sink_job.columns.types import MAX_DEPTH, MAX_LEAVES, MORE, bounded, from_text, leaves, merge
+from s3sink_job.decode import json_columns
 from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.decode.json_inference import MAX_NESTING
 from s3sink_job.shape.columns import TIME
@@ -151,6 +152,36 @@ bits = st.sampled_from(
         *('{"a":1,}', '{"a":01}', '{"a":1}//', '{"a":1,"a":1}', '{"ä":{"a":1,"a":2}}', '{"c":"a\nb"}', '{"c":"\x01"}'),
     ]
 )
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(bits | spoilt | object_texts, min_size=3, max_size=12))
+@example(['{"a":1}'] * 3 + ['{"a":1.5}', '{"b":1}'])
+@example(["{}", '{"a":null}', "{", '{"a":{}}', '{"a":[]}'])
+def test_a_first_batch_has_the_columns_of_all_its_records(monkeypatch: pytest.MonkeyPatch, values: list[str]) -> None:
+    """Whatever the first of them look like."""
+    monkeypatch.setattr(json_columns, "SAMPLE", 2)
+    columns, exact = JsonColumns(), ExactColumns()
+
+    found, wanted = decoded(columns, binary(*values)), decoded(exact, binary(*values))
+
+    assert columns.record == exact.record
+    assert (found[0].to_pylist(), found[1]) == (wanted[0].to_pylist(), wanted[1])
+
+
+def test_only_a_few_records_of_a_first_batch_are_parsed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+
+    def counted(text: pa.Array) -> Any:
+        parsed.append(len(text))
+        return parse_each(text)
+
+    parse_each = json_columns._parse_each
+    monkeypatch.setattr(json_columns, "_parse_each", counted)
+    values = [json.dumps({"id": n, "text": str(n), "inner": {"half": n / 2}}) for n in range(3000)]
+
+    assert taken(JsonColumns(), *values) == [json.loads(value) for value in values]
+    assert parsed == [json_columns.SAMPLE]
 
 
 @settings(max_examples=250)

@@ -7,9 +7,11 @@ A batch that it refuses is parsed record by record. That widens the schema, and 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -22,6 +24,8 @@ from s3sink_job.decode.json_inference import NotARow, Number, Real, learn, membe
 from s3sink_job.decode.utf8 import utf8
 
 NOTHING = "{}"
+SAMPLE = 100
+"""So many records mostly show the columns of all of a first batch. To parse one takes as long as to read thirty."""
 EXACT = 2.0**53
 """From here on a double does not hold every whole number."""
 COMMA, COLON = Number(","), Number(":")
@@ -44,6 +48,9 @@ class JsonColumns:
         text, not_utf8 = utf8(values)
         filled = pc.fill_null(text, NOTHING) if text.null_count else text
         rows = self._read(filled)
+        if rows is None and not len(self.record) and len(filled) > SAMPLE:
+            self._take(_parse_each(filled.slice(0, SAMPLE))[0])
+            rows = self._read(filled)
         if rows is not None:
             return rows, prefixed(not_utf8, "is")
         parsed, faults = _parse_each(filled)
@@ -105,11 +112,16 @@ def look_like_objects(text: Column) -> bool:
 
 def may_be_rounded(columns: list[Column], text: Column) -> bool:
     """Whether doubles may differ from the text: NaN, which is not JSON, or a whole number that was rounded."""
-    doubles = [leaf for column in columns for leaf in _doubles(column)]
-    if not all(pc.all(pc.is_finite(leaf), min_count=0).as_py() for leaf in doubles):
+    largest = [_largest(leaf) for column in columns for leaf in _doubles(column)]
+    if not all(map(math.isfinite, largest)):
         return True
-    largest = max((pc.max(pc.abs(leaf)).as_py() or 0.0 for leaf in doubles), default=0.0)
-    return largest >= EXACT and bool(pc.any(pc.match_substring_regex(text, LONG_NUMBER)).as_py())
+    return max(largest, default=0.0) >= EXACT and bool(pc.any(pc.match_substring_regex(text, LONG_NUMBER)).as_py())
+
+
+def _largest(doubles: Column) -> float:
+    """The largest absolute value. NaN if there is any."""
+    values = (doubles.drop_null() if doubles.null_count else doubles).to_numpy()
+    return float(np.abs(values).max(initial=0.0))
 
 
 def _doubles(column: Column) -> Iterator[Column]:
