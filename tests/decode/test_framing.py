@@ -28,11 +28,7 @@ class Framed:
     payload: bytes = b""
 
 
-def no_messages(records: Records, at: Ints) -> Ints | None:
-    return None
-
-
-def counted_messages(records: Records, at: Ints) -> Ints | None:
+def counted_messages(records: Records, at: Ints) -> Ints:
     """The first byte is the number of bytes that follow."""
     lengths = 1 + records.data[at].astype(np.int64)
     return np.where(at + lengths > records.bounds[1:], -1, lengths)
@@ -46,7 +42,7 @@ def payloads_of(
         pa.array([b"x"] * before + found, pa.binary()).slice(before)
         for found in ([record.value for record in records], [record.header for record in records])
     )
-    lengths = counted_messages if messages else no_messages
+    lengths = counted_messages if messages else None
     return framed_payloads(values, named if headers else None, "value", lengths, apicurio=apicurio)
 
 
@@ -114,7 +110,7 @@ def test_a_payload_that_looks_like_a_frame_is_none_if_a_header_names_the_schema(
 def test_a_frame_wins_over_a_header_where_no_payload_can_look_like_one() -> None:
     values = pa.array([b"\x00\x00\x00\x00\x01{}", b"{}", b"\x00", b""], pa.binary())
     headers = pa.array([b"\x01" + GUID.bytes] * 4, pa.binary())
-    found = framed_payloads(values, headers, "value", no_messages, frame_shows=True)
+    found = framed_payloads(values, headers, "value", None, frame_shows=True)
     guid = SchemaKey(SchemaId("schema GUID", str(GUID)))
     assert [found.keys[code] for code in found.codes] == [SchemaKey(numbered(1)), guid, None, guid]
     assert found.column.to_pylist()[:2] == [b"{}", b"{}"]

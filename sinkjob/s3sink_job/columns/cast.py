@@ -20,12 +20,15 @@ class Inexact(ValueError):
 
 def cast_rows(rows: pa.RecordBatch, record: pa.StructType) -> pa.RecordBatch:
     """The rows with exactly the fields of the record, in its order; missing fields are null."""
+    schema = pa.schema(list(record))
+    if rows.schema.equals(schema):
+        return rows
     have = {field.name: i for i, field in enumerate(rows.schema)}
     arrays = [
         cast_column(rows.column(have[f.name]), f.type, (f.name,)) if f.name in have else pa.nulls(rows.num_rows, f.type)
         for f in record
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(record)))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def cast_column(column: Column, kind: pa.DataType, path: Path = ()) -> Column:

@@ -13,8 +13,8 @@ from s3sink_job.decode.record_bytes import Ints, Mask, Records
 
 Widths: TypeAlias = Ints | int
 """One for each record, or the one of all."""
-NUMBER = 8
-"""The most bytes that are compared as a number."""
+NUMBER = 7
+"""The most bytes that are compared as a number, which must not be negative."""
 
 
 class DistinctBytes(NamedTuple):
@@ -38,14 +38,14 @@ def distinct_bytes(records: Records, at: Ints, widths: Widths, wrong: Mask) -> D
         return _encoded(pa.Array.from_buffers(pa.binary(width), len(at), [None, pa.py_buffer(found)]), wrong)
     if not width:
         return DistinctBytes([b"", None], wrong.astype(np.int64))
-    numbers = (records.unaligned(">u8")[at] >> np.uint64(8 * (NUMBER - width))).astype(np.int64)
+    numbers = records.unaligned("<i8")[at] & (256**width - 1)
     numbers[wrong] = -1
     if (numbers == numbers[0]).all():
         distinct, codes = [int(numbers[0])], np.zeros(len(numbers), np.int64)
     else:
         encoded = pa.array(numbers).dictionary_encode()
         distinct, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-    return DistinctBytes([n.to_bytes(width, "big") if n >= 0 else None for n in distinct], codes)
+    return DistinctBytes([n.to_bytes(width, "little") if n >= 0 else None for n in distinct], codes)
 
 
 def same_width(widths: Widths, wrong: Mask) -> int | None:

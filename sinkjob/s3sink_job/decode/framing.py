@@ -24,7 +24,7 @@ from s3sink_job.decode.writer_schemas import SchemaId, numbered
 ID_FRAME = 5
 """Bytes of a frame without a message: 0, and the id of the schema."""
 NOT_FRAMED = "NotWireFormat"
-MessageLengths = Callable[[Records, Ints], Ints | None]
+MessageLengths = Callable[[Records, Ints], Ints]
 """See `SchemaLanguage.message_lengths`."""
 
 
@@ -78,15 +78,15 @@ def framed_payloads(
     column: Column,
     headers: Column | None,
     part: str,
-    message_lengths: MessageLengths,
+    message_lengths: MessageLengths | None,
     *,
     apicurio: bool = False,
     frame_shows: bool = False,
 ) -> Payloads:
     """Values that name their schema, each in its own way. `headers` is the column of `schema_ids.py` for this part.
 
-    `apicurio`: whether the registry is one. `frame_shows`: whether a value that begins with zero has a frame for sure,
-    so that its header does not matter.
+    `message_lengths`: None for languages without messages. `apicurio`: whether the registry is one. `frame_shows`:
+    whether a value that begins with zero has a frame for sure, so that its header does not matter.
     """
     found = plain_payloads(column)
     if not len(found.rows):
@@ -94,6 +94,11 @@ def framed_payloads(
     records, begin = found.records, found.records.bounds[:-1]
     named = header_schemas(headers, found.rows, apicurio=apicurio)
     lengths_of_values = np.diff(records.bounds)
+    if named is None and message_lengths is None:
+        frame = _shared_frame(records, int(lengths_of_values.min()))
+        if frame is not None:
+            found.keys, found.skip = [_key_of(frame)], ID_FRAME
+            return found
     if named is not None and frame_shows:
         named = named.except_for((lengths_of_values > 0) & (records.data[begin] == 0))
     wrong = (lengths_of_values < ID_FRAME) | (records.data[begin] != 0)
@@ -105,7 +110,8 @@ def framed_payloads(
     if named is not None and named.invalid.any():
         found.refuse(named.invalid, lambda place: named.why_invalid(place, part))
         wrong |= named.invalid
-    if (lengths := message_lengths(records, begin + widths)) is not None:
+    if message_lengths is not None:
+        lengths = message_lengths(records, begin + widths)
         if named is not None:
             lengths[named.has_message] = 0
         cut = ~wrong & (lengths < 0)
@@ -116,9 +122,18 @@ def framed_payloads(
     if named is None:
         found.keys = [_key_of(frame) for frame in frames]
     else:
-        found.keys, found.codes = _keys_with_headers(named, frames, found.codes, messages=lengths is not None)
+        found.keys, found.codes = _keys_with_headers(named, frames, found.codes, messages=message_lengths is not None)
     leave_out(found, widths, wrong)
     return found
+
+
+def _shared_frame(records: Records, shortest: int) -> bytes | None:
+    """The frame of all values, if they have the same one. Mostly they do, and then nothing else has to be found out."""
+    if shortest < ID_FRAME:
+        return None
+    starts = records.unaligned("<i8")[records.bounds[:-1]] & (256**ID_FRAME - 1)
+    frame = int(starts[0]).to_bytes(ID_FRAME, "little")
+    return frame if frame[0] == 0 and (starts == starts[0]).all() else None
 
 
 def _no_frame(value: bytes, part: str) -> str:

@@ -18,7 +18,7 @@ from s3sink_job.decode.bad_records import Fault
 from s3sink_job.decode.json_inference import NotARow, json_value
 from s3sink_job.decode.payload_logical import required
 from s3sink_job.decode.payload_maps import opened, unsure_rows
-from s3sink_job.decode.payload_reading import Read, read_bytes, read_lines, read_numbers
+from s3sink_job.decode.payload_reading import LineReader, Read, read_bytes, read_numbers
 from s3sink_job.decode.payload_schema import JSON, PayloadSchema
 from s3sink_job.decode.payload_values import Misfit, payload_value
 
@@ -39,6 +39,8 @@ class PayloadReader:
         """Whether the known columns hold those of this schema. They only widen: once is enough."""
         self._ways = _ways(self)
         """The one that worked the last time comes first."""
+        as_lines = schema.type == "struct" and schema.fields and not schema.holds("map", JSON)
+        self._lines = LineReader(schema) if as_lines else None
 
     def read(self, payload: Column) -> tuple[pa.RecordBatch, dict[int, Fault]]:
         """One row for each payload. Bad ones are rows of nulls."""
@@ -64,10 +66,10 @@ class PayloadReader:
 
     def values_of_lines(self, lines: pa.Buffer, payload: Column) -> Column | None:
         """The values of objects that are joined to lines already; None if any of them may not fit."""
-        if self.schema.type != "struct" or not self.schema.fields or self.schema.holds("map", JSON):
+        if self._lines is None:
             return None
         try:
-            return with_text_keys(required(read_lines(lines, payload, self.schema), self.schema))
+            return required(self._lines.read(lines, payload), self.schema)
         except REFUSED:
             return None
 

@@ -57,9 +57,7 @@ class Records:
         They are replaced here, too: whoever calls it has read the frames.
         """
         begin = self.bounds[:-1]
-        self.data[begin] = ord("\n")
-        for place in range(1, skip):
-            self.data[begin + place] = ord(" ")
+        self.unaligned(f"S{skip}")[begin] = b"\n".ljust(skip)
         buffers = [None, pa.py_buffer(self.bounds.astype(np.int32)), pa.py_buffer(self.data[: self.size])]
         return pa.Array.from_buffers(pa.binary(), len(begin), buffers)
 

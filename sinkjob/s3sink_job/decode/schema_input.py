@@ -55,14 +55,13 @@ class SchemaGroup:
 
     def columns(self, refused: list[FoundSchema]) -> RowGroup:
         """Without columns that only refused schemas have."""
-        kind = _record_of(self.values.type)
-        columns = self.values.flatten() if pa.types.is_struct(self.values.type) else [self.values]
-        if not columns:
-            return RowGroup(self.rows, pa.RecordBatch.from_struct_array(self.values))
-        found = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kind)))
+        if pa.types.is_struct(self.values.type):
+            found = pa.RecordBatch.from_struct_array(self.values)
+        else:
+            found = pa.RecordBatch.from_arrays([self.values], [WHOLE])
         if any(schema in refused for schema in self.schemas):
             kept = {name for s in self.schemas if s not in refused for name in _record_of(s.decoder.type).names}
-            found = found.select([name for name in kind.names if name in kept])
+            found = found.select([name for name in found.schema.names if name in kept])
         return RowGroup(self.rows, found)
 
 
@@ -173,7 +172,7 @@ class SchemaInput(TypedInput):
             return glue_payloads(column, self.part, messages=self._language.has_messages)
         ids = SCHEMA_IDS[self.part]
         headers = batch.column(ids) if ids in batch.schema.names else None
-        lengths = self._language.message_lengths
+        lengths = self._language.message_lengths if self._language.has_messages else None
         return framed_payloads(
             *(column, headers, self.part, lengths),
             apicurio=self._registry == "Apicurio",

@@ -84,12 +84,12 @@ class SchemaLanguage(ABC):
     def decoder_of(self, schema: WriterSchema, message: Message = b"") -> SchemaDecoder:
         """Kept by the process. Raises `InvalidSchema`."""
 
-    def message_lengths(self, records: Records, at: Ints) -> Ints | None:
+    def message_lengths(self, records: Records, at: Ints) -> Ints:
         """How many bytes of each record say which message of its schema it is; `at` is where they begin.
 
-        -1 for a record that is cut within them. None for languages that have no such bytes.
+        -1 for a record that is cut within them. Only for languages with messages.
         """
-        return None
+        raise TypeError(f"schemas of {self.kind} have no messages")
 
     def families(self) -> SchemaFamilies:
         """For one slice."""

@@ -32,7 +32,7 @@ def split_large(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
 def without_frame(batch: pa.RecordBatch, parts: Mapping[str, str]) -> int | None:
     """The offset of the first record whose schema may be named in a header that was not read.
 
-    `parts`: see `Encoding.framed_parts`.
+    Such a record is a bad record, so batches without any need no look. `parts`: see `Encoding.framed_parts`.
     """
     for ids, part in parts.items():
         if ids in batch.schema.names or part not in batch.schema.names:

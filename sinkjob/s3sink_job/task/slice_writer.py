@@ -79,10 +79,6 @@ class SliceWriter:
         """Whether to go on: False once the slice ends early or failed."""
         self._rows.check(batch)
         batch = self._left_out.take(batch)
-        if (offset := without_frame(batch, self._framed_parts)) is not None:
-            text = f"offset {offset} has no frame, and headers with ids of schemas were not read"
-            self._failure = Failure(ID_IN_HEADER, text, retryable=True)
-            return False
         try:
             self._write(batch)
         except S3SinkError as error:
@@ -200,6 +196,10 @@ class SliceWriter:
         if self._work.committed is not None:
             self._work.committed.refuse(prepared.offsets, prepared.bad)
         if prepared.bad:
+            if (offset := without_frame(prepared.bad.batch, self._framed_parts)) is not None:
+                text = f"offset {offset} has no frame, and headers with ids of schemas were not read"
+                self._failure = Failure(ID_IN_HEADER, text, retryable=True)
+                return
             kept, letters = self._bad.handle(prepared.offsets, prepared.bad)
             self._failure = self._bad.failure
             # Without lost dead letters all of them are in their objects already.
