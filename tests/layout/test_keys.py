@@ -483,7 +483,7 @@ def test_what_re2_cannot_replace_is_an_error_that_names_the_field(pattern: str, 
     assert refused.value.reason == "InvalidTopicReplacement"
 
 
-@pytest.mark.parametrize("suffix", ["_v1", "_2", "-2", "-00000000001", "_", "v1"])
+@pytest.mark.parametrize("suffix", ["_v1", "_2", "-2", "-00000000001", "_", "v1", "final", "abc"])
 def test_the_mark_of_a_flush_is_found_behind_any_suffix(suffix: str) -> None:
     mark = "000000000012-0123456789ab"
     plain = object_key("", ObjectLayout(suffix=suffix), ObjectSource("t", 1, 0, 7), "t/0", ".jsonl")

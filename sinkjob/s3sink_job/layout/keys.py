@@ -19,7 +19,7 @@ from s3sink_job.layout.settings import LayoutItem, ObjectLayout
 from s3sink_job.layout.time_patterns import clock_of
 
 MAX_KEY_BYTES = 1024
-MARKED = re.compile(r"-\d{12,}-[0-9a-f]{12}(?![0-9a-f])(?=[^/]*$)")
+MARKED = re.compile(r"-\d{12,}-[0-9a-f]{12}(?=[^/]*$)")
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_PARTITION = LARGEST_GENERATION = LARGEST_PART = 2**31 - 1
 
