@@ -13,7 +13,7 @@ from s3sink_api.spec import Transform
 from s3sink_job.decode.bad_records import NO_FAULTS, BadRecords
 from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape.origin import Origin
-from s3sink_job.shape.spark_condition import spark_condition
+from s3sink_job.shape.spark_condition import MOST_LEVELS, spark_condition
 from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.shape.transformer import Transformer
 
@@ -106,6 +106,17 @@ def _is_text(value: bytes) -> bool:
 )
 def test_a_condition_that_may_fail_or_has_other_parts_is_left_to_duckdb(where: str) -> None:
     assert spark_condition(where) is None
+
+
+def test_a_condition_too_deep_for_the_stack_of_java_is_left_to_duckdb(spark: SparkSession) -> None:
+    def nested(levels: int) -> str:
+        return "NOT (" * levels + "_headers['x'] = 'a'" + ")" * levels
+
+    assert spark_condition(nested(MOST_LEVELS + 1)) is None
+    deepest = spark_condition(nested(MOST_LEVELS))
+    assert deepest is not None
+    frame = spark.createDataFrame([(bytearray(b"a"),), (None,)], f"{header_column('x')} BINARY")
+    assert frame.where(deepest).count() == 1
 
 
 def test_conditions_on_the_value_do_not_stop_those_on_headers() -> None:

@@ -22,7 +22,7 @@ def test_what_a_partition_needed_is_read_at_once_from_then_on(reason: str, times
     needs = KnownNeeds()
     for _ in range(times):
         assert needs.reading([PART]) == FIRST_READING
-        needs.learn([failed(reason)])
+        needs.learn([failed(reason), failed(reason, replace(PART, start=5))])
     wanted = replace(FIRST_READING, **{READ_AGAIN[reason]: True})
     assert needs.reading([PART]) == needs.reading([OTHER, PART]) == wanted
     assert needs.reading([OTHER]) == FIRST_READING

@@ -19,6 +19,10 @@ _COMPARED = {"COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>"}
 _JOINED = {"CONJUNCTION_AND": " AND ", "CONJUNCTION_OR": " OR "}
 
 
+MOST_LEVELS = 50
+"""Spark's parser and planner need Java's stack for each level, and overflow it somewhere above 200."""
+
+
 class _NotPossible(Exception):
     """Spark cannot evaluate this, or might evaluate it otherwise."""
 
@@ -37,12 +41,14 @@ def spark_condition(where: str | None) -> str | None:
         return None
 
 
-def _sql(node: Node) -> str:
+def _sql(node: Node, level: int = 0) -> str:
     kind = node["type"]
+    if level > MOST_LEVELS:
+        raise _NotPossible
     if kind in _JOINED:
-        return f"({_JOINED[kind].join(_sql(child) for child in node['children'])})"
+        return f"({_JOINED[kind].join(_sql(child, level + 1) for child in node['children'])})"
     if kind == "OPERATOR_NOT":
-        return f"(NOT {_sql(node['children'][0])})"
+        return f"(NOT {_sql(node['children'][0], level + 1)})"
     if kind in _COMPARED:
         first, second = node["left"], node["right"]
         if first["class"] == "CONSTANT":

@@ -56,9 +56,9 @@ class KnownNeeds:
         return FIRST_READING.with_more(found)
 
     def learn(self, again: Iterable[SliceResult]) -> None:
-        for result in again:
-            if result.failure is not None and result.failure.reason in REMEMBERED_AFTER:
-                self._came[result.failure.reason, result.slice.at] += 1
+        """Of one job: several slices of a partition count once."""
+        reasons = {(result.failure.reason, result.slice.at) for result in again if result.failure is not None}
+        self._came.update(found for found in reasons if found[0] in REMEMBERED_AFTER)
 
     def learn_letters(self, results: Iterable[SliceResult]) -> None:
         for result in results:
