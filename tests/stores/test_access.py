@@ -243,6 +243,32 @@ def test_data_objects_have_the_acl_and_state_objects_do_not(
     assert set(sent.headers("x-amz-acl")) == {"", "bucket-owner-full-control"}
 
 
+def test_staged_dead_letters_beside_the_state_have_no_acl_storage_class_or_tags(
+    moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
+) -> None:
+    """With `acl: PublicRead` everybody could read bad records."""
+    sent = Sent(unsigned)
+    options = {"acl": "PublicRead", "storageClass": "GLACIER", "tags": {"team": "lake"}, "statePrefix": "own/state"}
+    store = opened(unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), **options)
+    for folder in ("own/state/default/sink/letters", "own/statement"):
+        store.put_data(f"{folder}/1", b"1", {}, "text/plain")
+        store.create_upload(f"{folder}/2", {}, "text/plain")
+
+    options_of = {
+        (request.method, request.path.partition("/own/")[2]): {
+            name for name in ("x-amz-acl", "x-amz-storage-class", "x-amz-tagging") if name in request.headers
+        }
+        for request in sent.requests
+    }
+    everything = {"x-amz-acl", "x-amz-storage-class", "x-amz-tagging"}
+    assert options_of == {
+        ("PUT", "state/default/sink/letters/1"): set(),
+        ("POST", "state/default/sink/letters/2"): set(),
+        ("PUT", "statement/1"): everything,
+        ("POST", "statement/2"): everything,
+    }
+
+
 def test_a_bucket_without_acls_is_no_fault_of_the_records(
     moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,8 @@ class S3Bucket:
     name: str
     encryption: Mapping[str, Any] = field(default_factory=dict)
     data_options: Mapping[str, Any] = field(default_factory=dict)
-    """Storage class, tags and ACL. Only for data objects: the state must stay readable at once."""
+    """Storage class, tags and ACL. Not for what is below the state prefix: it must stay readable at once, and private.
+    Dead letters wait there, too."""
     customer_key: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The user's own key that data objects are encrypted with. The state is not: with another key the sink goes on."""
     state_prefix: str = ""
@@ -78,7 +79,7 @@ class S3Bucket:
         if_match: str,
         if_absent: bool,
     ) -> None:
-        options = self._data_options(metadata, content_type, content_encoding)
+        options = self._data_options(key, metadata, content_type, content_encoding)
         options |= _condition(if_match, if_absent=if_absent)
         self._send("PutObject", key, lambda: self.client.put_object(Bucket=self.name, Key=key, Body=body, **options))
 
@@ -112,7 +113,7 @@ class S3Bucket:
         return Page(found, _next(page, PartNumberMarker="NextPartNumberMarker"))
 
     def create_upload(self, key: str, metadata: dict[str, str], content_type: str, content_encoding: str) -> str:
-        options = self._data_options(metadata, content_type, content_encoding)
+        options = self._data_options(key, metadata, content_type, content_encoding)
         answer = self._send(
             "CreateMultipartUpload",
             key,
@@ -165,10 +166,15 @@ class S3Bucket:
         )
         return page
 
-    def _data_options(self, metadata: dict[str, str], content_type: str, content_encoding: str) -> dict[str, Any]:
+    def _data_options(
+        self, key: str, metadata: dict[str, str], content_type: str, content_encoding: str
+    ) -> dict[str, Any]:
         coding = {"ContentEncoding": content_encoding} if content_encoding else {}
-        how = {**self.encryption, **self.customer_key, **self.data_options}
+        how = {**self.encryption, **self.customer_key, **({} if self._is_of_state(key) else self.data_options)}
         return {"Metadata": metadata, "ContentType": content_type, **coding, **how}
+
+    def _is_of_state(self, key: str) -> bool:
+        return key.startswith(f"{self.state_prefix}/")
 
     def _read(self, key: str, call: Callable[[Mapping[str, Any]], T]) -> T:
         """With the user's key where the object needs it. S3 answers 400 to a key too much as to a missing one.
@@ -177,8 +183,7 @@ class S3Bucket:
         """
         if not self.customer_key:
             return call({})
-        of_state = key.startswith(f"{self.state_prefix}/")
-        first, second = ({}, self.customer_key) if of_state else (self.customer_key, {})
+        first, second = ({}, self.customer_key) if self._is_of_state(key) else (self.customer_key, {})
         try:
             return call(first)
         except ClientError as error:
