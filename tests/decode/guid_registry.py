@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.error import HTTPError
@@ -48,7 +49,8 @@ def with_guids(registry: SchemaRegistry, asked: list[str]) -> Iterator[str]:
                 return error.code, error.read()
 
         def _answer(self, status: int, body: bytes) -> None:
-            document: Any = json.loads(body)
+            # A path that Apicurio does not have is answered without any JSON.
+            document: Any = json.loads(body) if status == HTTPStatus.OK else None
             if isinstance(document, dict) and "id" in document:
                 body = json.dumps(document | {"guid": str(guid_of(document["id"]))}).encode()
             self.send_response(status)
