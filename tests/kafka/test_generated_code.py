@@ -49,6 +49,6 @@ def test_code_that_reads_usual_columns_is_small_enough_to_be_compiled(
 
 
 def test_spark_does_without_code_that_is_too_large_to_be_compiled(world: World) -> None:
-    many = tuple(header_column(f"header-{number}") for number in range(16))
+    many = tuple(header_column(f"header-{number}") for number in range(32))
     assert generated(world, ("value", *many)) > COMPILED
     assert world.spark.conf.get("spark.sql.codegen.hugeMethodLimit") == str(COMPILED)

@@ -26,12 +26,15 @@ def header_columns(columns: Iterable[str]) -> list[str]:
 
 def header_value(column: str) -> Column:
     """The bytes of the last header with this name; null for a record without one."""
-    name = bytes.fromhex(column.removeprefix(_PREFIX)).decode()
-    return f.expr(f"IF(headers IS NULL, NULL, {last_header(name)})")
+    return f.expr(last_header(bytes.fromhex(column.removeprefix(_PREFIX)).decode()))
 
 
 def last_header(name: str) -> str:
-    """The same as SQL. As text, because it is planned several times as fast as the same in Python's functions."""
+    """The same as SQL. As text, because it is planned several times as fast as the same in Python's functions.
+
+    The name is looked for once: Spark would evaluate a place that the text has twice, twice. A name that is not there
+    has the place 0, and behind the last value there is none.
+    """
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
-    place = f"array_position(reverse(headers.key), '{quoted}')"
-    return f"IF({place} > 0, element_at(headers.value, -CAST({place} AS INT)), NULL)"
+    from_end = f"array_position(reverse(headers.key), '{quoted}')"
+    return f"get(headers.value, size(headers) - CAST({from_end} AS INT))"
