@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -56,6 +57,28 @@ ENDINGS = {
     "Bytes": "bin",
 }
 LAYOUT = {"partitionBy": [{"type": "Topic"}, {"type": "Field", "path": ["name"]}]}
+
+
+EVENT = """
+syntax = "proto3";
+import "google/protobuf/empty.proto";
+message Event {
+  int64 id = 1;
+  oneof kind { Created created = 2; Deleted deleted = 3; google.protobuf.Empty paused = 4; }
+  repeated Deleted many = 5;
+  map<string, Deleted> named = 6;
+}
+message Created { string by = 1; }
+message Deleted { %s }
+"""
+LATER = EVENT % "int64 at = 1;"
+EVENT %= ""
+EVENTS: list[dict[str, Any]] = [
+    {"deleted": {}, "many": [{}, {}], "named": {"a": {}}},
+    {"created": {"by": "x"}},
+    {"paused": {}},
+    {},
+]
 
 
 def order(input: str, number: int) -> dict[str, Any]:
@@ -158,3 +181,60 @@ def test_protobuf_and_json_schema_in_every_output_format_are_read_by_others(
     report = world.verify(driver)
     assert report.ok, report.counts.findings
     assert report.counts.records == len(topics) * COUNT
+
+
+def events(format: str, path: Path, world: World) -> list[dict[str, Any]]:
+    """Fields that are not null, by readers that are not ours. A record without fields is `{}`."""
+    match format:
+        case "Parquet" | "Orc":
+            rows = [
+                row.asDict(recursive=True) for row in world.spark.read.format(format.lower()).load(str(path)).collect()
+            ]
+            if format == "Parquet":
+                by_duckdb = duckdb.sql(f"SELECT to_json(o) FROM '{path}' o").fetchall()
+                assert [json.loads(row) for (row,) in by_duckdb] == rows
+        case "Avro":
+            rows = [dict(row) for row in fastavro.reader(io.BytesIO(path.read_bytes())) if isinstance(row, dict)]
+        case _:
+            rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [_without_nulls(row) for row in rows]
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def test_members_without_fields_differ_from_null_in_every_format(world: World, registry: SchemaRegistry) -> None:
+    formats = ("Parquet", "Avro", "Orc", "Json")
+    ids = {text: registry.register(world.topic, text, kind="PROTOBUF") for text in (EVENT, LATER)}
+    value = {"format": "Protobuf", "schemaRegistry": {"url": registry.url}}
+    topics = {format: f"{world.topic}-{format}" for format in formats}
+    for topic in topics.values():
+        world.kafka.create_topic(topic, 1)
+    routes = [{"topics": [topic], "format": {"type": format}} for format, topic in topics.items()]
+    spec = {"source": {"topics": list(topics.values()), "value": value}, "routes": routes}
+    produced: list[dict[str, Any]] = []
+    for text, rows in ((EVENT, EVENTS), (LATER, [{"deleted": {"at": 7}}, {"deleted": {}}]), (EVENT, EVENTS)):
+        made = message_class(schema_of(text))
+        rows = [{"id": len(produced) + number, **row} for number, row in enumerate(rows)]
+        produced += rows
+        raw = [b"\x00" + ids[text].to_bytes(4, "big") + b"\x00" + made(**row).SerializeToString() for row in rows]
+        for topic in topics.values():
+            world.produce(raw, topic=topic)
+        driver = world.drain(**spec)  # an object for each, by the columns that are known then
+
+    proto = {"many": [], "named": {}}
+    for format, topic in topics.items():
+        found = []
+        for key in world.objects(f"raw/{topic}/"):
+            path = world.folder / f"events.{ENDINGS[format]}"
+            path.write_bytes(world.content(key))
+            found += events(format, path, world)
+        wanted = [{**proto, **row} for row in produced]
+        wanted[5]["deleted"] = {"at": 0}
+        assert sorted(found, key=lambda row: row["id"]) == wanted, format
+    report = world.verify(driver)
+    assert report.ok, report.counts.findings
+    assert report.counts.records == len(formats) * len(produced)
