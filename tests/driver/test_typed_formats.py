@@ -17,8 +17,9 @@ import duckdb
 import fastavro
 import pytest
 
-from tests.commit.test_store_faults import committed_but_unpublished
+from tests.commit.test_store_faults import abort_all, committed_but_unpublished
 from tests.decode.proto_samples import message_class, schema_of
+from tests.driver.test_avro_topics import preflight
 from tests.driver.test_flush_rules import planned
 from tests.harness import World
 from tests.proof.test_gc import begin, left_behind, uploads
@@ -238,3 +239,52 @@ def test_members_without_fields_differ_from_null_in_every_format(world: World, r
     report = world.verify(driver)
     assert report.ok, report.counts.findings
     assert report.counts.records == len(formats) * len(produced)
+
+
+TIMES = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Visit { int64 id = 1; google.protobuf.Timestamp at = 2; repeated Step steps = 3; map<string, Step> named = 4; }
+message Step { google.protobuf.Timestamp at = 1; }
+"""
+
+
+def visit(number: int) -> bytes:
+    made: Any = message_class(schema_of(TIMES))(id=number)
+    for at in (made.at, made.steps.add().at, made.named["k"].at):
+        at.FromNanoseconds(nanoseconds(number))
+    return bytes(made.SerializeToString())
+
+
+def nanoseconds(number: int) -> int:
+    """Some before 1970."""
+    return (-1) ** number * (SECONDS * 10**9 + 123_456_789 + number)
+
+
+def test_spark_reads_microseconds_and_lost_objects_are_written_with_them_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.kafka.create_topic(world.topic, 1)
+    world.produce([visit(n) for n in range(COUNT)])
+    source = {"value": {"format": "Protobuf", "schema": TIMES}}
+    micros = {"type": "Parquet", "parquet": {"timestamps": "Micros"}}
+
+    committed_but_unpublished(world, monkeypatch, source=source, format=micros)
+    assert abort_all(world) == 1
+    world.drain(source=source, format={"type": "Parquet"})
+    world.produce([visit(COUNT)])
+    driver = world.drain(source=source, format={"type": "Parquet"})
+
+    cut, whole = world.download(world.folder / "read")
+    columns = "id", "unix_micros(at) AS at", "unix_micros(steps[0].at) AS step", "unix_micros(named['k'].at) AS named"
+    rows = world.spark.read.parquet(str(cut)).selectExpr(*columns).sort("id").collect()
+    assert [tuple(row) for row in rows] == [(n, *3 * [nanoseconds(n) // 1000]) for n in range(COUNT)]
+    with pytest.raises(Exception, match=r"Illegal Parquet type: INT64 \(TIMESTAMP\(NANOS,true\)\)"):
+        world.spark.read.parquet(str(whole)).collect()
+    assert duckdb.sql(f"SELECT epoch_ns(\"at\") FROM '{whole}'").fetchall() == [(nanoseconds(COUNT),)]
+    report = world.verify(driver)
+    assert report.ok, report.counts.findings
+    assert report.counts.records == COUNT + 1
+    warned = [f.text for f in preflight(driver) if f.outcome == "warn"]
+    assert len(warned) == 1, warned
+    assert "format.parquet.timestamps: Micros" in warned[0]
