@@ -19,7 +19,7 @@ def in_microseconds(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def is_nanoseconds(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def _cut(column: Column) -> Column:
