@@ -102,7 +102,7 @@ spec:
     type: Parquet
     compression: {codec: Zstd, level: 3}
     csv: {header: true, delimiter: ",", quote: Minimal}
-    parquet: {rowGroupBytes: 32Mi, dictionary: false, statistics: false}
+    parquet: {rowGroupBytes: 32Mi, dictionary: false, statistics: false, timestamps: Micros}
     columns: {meta: Airbyte, flatten: true}
     envelope: {enabled: false, key: false, value: true, headers: false, metadata: false, headersAs: Map, keyAs: Fields}
     schemaEvolution: {mode: Full, onChange: Roll}
@@ -145,7 +145,7 @@ spec:
         type: Avro
         compression: {codec: Xz, level: 3}
         csv: {header: true, delimiter: ",", quote: Minimal}
-        parquet: {rowGroupBytes: 64Mi, dictionary: true, statistics: true}
+        parquet: {rowGroupBytes: 64Mi, dictionary: true, statistics: true, timestamps: Unchanged}
         columns: {meta: Quix, flatten: false}
         envelope: {enabled: false, key: true, value: true, headers: true, metadata: true, headersAs: List, keyAs: Plain}
         schemaEvolution: {mode: None, onChange: Merge}
@@ -312,7 +312,11 @@ def _formats(draw: st.DrawFn) -> Document:
     if kind == "Csv":
         format_["csv"] = draw(_some(header=st.booleans(), delimiter=st.sampled_from(",;\t")))
     if kind == "Parquet":
-        format_["parquet"] = draw(_some(rowGroupBytes=_quantities, dictionary=st.booleans()))
+        format_["parquet"] = draw(
+            _some(
+                rowGroupBytes=_quantities, dictionary=st.booleans(), timestamps=st.sampled_from(["Unchanged", "Micros"])
+            )
+        )
     return format_
 
 

@@ -468,6 +468,7 @@ REFUSED = [
         "must not be a quote or a line break",
     ),
     ("spec.format.parquet", {"dictionary": False}, "", "is only for format.type Parquet, and it is Json"),
+    ("spec.format.parquet", {"timestamps": "Micros"}, "", "is only for format.type Parquet, and it is Json"),
     (
         "spec.format",
         {"type": "Text", "columns": {"meta": "Kafka"}},

@@ -252,6 +252,8 @@ FORMATS += [
     {"type": "Json", "parquet": {"rowGroupBytes": size}} for size in ("64Mi", "65536Ki", 67108864, "63Mi", "64mb")
 ]
 FORMATS += [{"type": "Json", "parquet": {"dictionary": flag}} for flag in (True, False)]
+FORMATS += [{"type": kind, "parquet": {"timestamps": "Micros"}} for kind in ("Parquet", "Orc")]
+FORMATS += [{"type": "Json", "parquet": {"timestamps": unit}} for unit in ("Unchanged", "Nanos")]
 FORMATS += [{"type": kind, "columns": {"meta": meta}} for kind in ("Text", "Bytes", "Csv") for meta in ("None", "Quix")]
 FORMATS += [{"type": "Json", "columns": {"flatten": flatten}} for flatten in (True, False)]
 FORMATS += [

@@ -27,6 +27,7 @@ from s3sink_job.columns.types import (
     NULL,
     TEXT,
     decimal,
+    fields_with_more,
     from_doc,
     holds_something,
     leaves,
@@ -34,8 +35,10 @@ from s3sink_job.columns.types import (
     to_doc,
     writable,
 )
-from tests.columns.typed_kinds import typed_kinds, typed_records, typed_rows, typed_values
+from s3sink_job.decode.typed_columns import TypedColumns
+from tests.columns.typed_kinds import records_with_empty_ones, typed_kinds, typed_records, typed_rows, typed_values
 
+NO_FIELDS = pa.struct([("_more", TEXT)])
 INT32, FLOAT, DATE = pa.int32(), pa.float32(), pa.date32()
 UTC = {unit: pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns")}
 
@@ -120,6 +123,50 @@ def test_a_typed_schema_is_read_back_as_it_was_stored(record: pa.StructType) -> 
     assert known_from_text(known_to_text(KnownColumns(record))).record.equals(record)
     assert writable(record).equals(record)
     assert holds_something(record)
+
+
+@given(typed_records, records_with_empty_ones, st.data())
+def test_a_record_without_fields_differs_from_null_in_every_format(
+    others: pa.StructType, record: pa.StructType, data: st.DataObject
+) -> None:
+    kind = fields_with_more(record)
+    column = pa.array(data.draw(st.lists(typed_values(record), max_size=4)), record)
+    found = cast_column(column, kind)
+
+    found.validate(full=True)
+    assert writable(kind).names == [field.name for field in kind if holds_something(field.type)]
+    assert json_of(found).equals(json_of(column))
+    assert [nulls(value) for value in found.to_pylist()] == [nulls(value) for value in column.to_pylist()]
+    assert all(holds_something(inner) for inner in structs_in(kind))
+    assert fields_with_more(kind).equals(kind)
+    assert fields_with_more(others).equals(others)
+
+
+def structs_in(kind: pa.DataType) -> list[pa.DataType]:
+    """Those within the type."""
+    inner = [field.type for field in kind] if pa.types.is_struct(kind) else []
+    inner += [kind.value_type] if pa.types.is_list(kind) else [kind.item_type] if pa.types.is_map(kind) else []
+    return [found for one in inner for found in [*([one] if pa.types.is_struct(one) else []), *structs_in(one)]]
+
+
+def nulls(value: Any) -> Any:
+    """The value without the fields of records that are null."""
+    if isinstance(value, dict):
+        return {name: nulls(inner) for name, inner in value.items() if inner is not None}
+    return [nulls(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def test_a_record_that_gets_fields_later_keeps_its_column() -> None:
+    known = TypedColumns(KnownColumns(pa.struct([("by", a_map(EMPTY)), ("gone", EMPTY)])))  # of an older state
+    assert known.record.equals(pa.struct([("by", a_map(NO_FIELDS)), ("gone", NO_FIELDS)]))
+    for fields, wanted in (
+        ([], [("_more", TEXT)]),
+        ([("x", NULL)], [("_more", TEXT), ("x", NULL)]),
+        ([("x", INT)], [("_more", TEXT), ("x", INT)]),
+        ([], [("_more", TEXT), ("x", INT)]),
+    ):
+        assert known.take(KnownColumns(pa.struct([("by", a_map(pa.struct(fields)))]))) is None
+        assert known.record.field("by").type.equals(a_map(pa.struct(wanted)))
 
 
 def test_names_of_stored_types_never_change() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from s3sink_job.columns.types import BOOL, INT, SIMPLE, TEXT, decimal
+from s3sink_job.columns.types import BOOL, EMPTY, INT, NULL, SIMPLE, TEXT, decimal
 
 DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 LONG = 2**63 - 1
@@ -30,6 +30,8 @@ def _nested(inner: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataT
 
 typed_kinds = st.recursive(leaf_kinds, _nested, max_leaves=6)
 typed_records = structs(typed_kinds)
+records_with_empty_ones = structs(st.recursive(leaf_kinds | st.just(EMPTY) | st.just(NULL), _nested, max_leaves=6))
+"""Also with records without fields in them."""
 
 
 def leaf_values(kind: pa.DataType) -> st.SearchStrategy[Any]:
@@ -53,6 +55,8 @@ def leaf_values(kind: pa.DataType) -> st.SearchStrategy[Any]:
 
 def typed_values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     """Values of a type, null at every level."""
+    if pa.types.is_null(kind):
+        return st.none()
     if pa.types.is_struct(kind):
         inner: st.SearchStrategy[Any] = st.fixed_dictionaries({f.name: typed_values(f.type) for f in kind})
     elif pa.types.is_list(kind):

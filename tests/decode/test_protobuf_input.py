@@ -12,11 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from s3sink_api.spec import SchemaEvolution
+from s3sink_job.columns.text import json_of
+from s3sink_job.columns.types import within
 from s3sink_job.decode import proto_decoder
 from s3sink_job.decode.input_format import InputFormat
 from s3sink_job.decode.proto_files import link
 from s3sink_job.decode.protobuf import Protobuf, message_path
 from s3sink_job.decode.record_bytes import Records
+from s3sink_job.decode.typed_input import TypedInput
 from s3sink_job.decode.writer_schemas import InlineSchema, SchemaId, WriterSchema
 from tests.decode.inputs import batch_of_values, opened_input
 from tests.decode.proto_samples import decoder, message_class, schema_of
@@ -48,6 +52,15 @@ class Schemas:
         return (
             WriterSchema("AVRO", '"long"') if number == 5 else (schema_of(texts[number]) if number in texts else None)
         )
+
+
+@dataclass(frozen=True)
+class Versions:
+    texts: dict[int, str]
+    inline: WriterSchema | None = None
+
+    def find(self, schema: SchemaId) -> WriterSchema | None:
+        return schema_of(self.texts[int(schema.value)])
 
 
 def opened(part: str = "value", known: pa.StructType | None = None) -> InputFormat:
@@ -89,6 +102,60 @@ def test_messages_of_several_schemas_share_a_batch_in_their_order() -> None:
         (3, None, None, "n", None),
         (4, "", None, None, "PAID"),
     ]
+
+
+MARKS = """
+syntax = "proto3";
+message Event { int64 id = 1; oneof kind { Created created = 2; Deleted deleted = 3; } %s }
+message Created { string by = 1; }
+message Deleted { %s }
+"""
+EVENTS = MARKS % ("repeated Deleted many = 4; map<string, Deleted> named = 5;", "")
+DELETED = pa.struct([("_more", pa.string())])
+
+
+def test_a_message_without_fields_that_is_set_differs_from_null() -> None:
+    opened = opened_input("Protobuf", schemas=InlineSchema(schema_of(EVENTS)))
+    values = [
+        written((0,), EVENTS, id=1, deleted={}, many=[{}, {}], named={"a": {}}),
+        written((0,), EVENTS, id=2, created={"by": "b"}),
+        written((0,), EVENTS, id=3),
+    ]
+    batch = batch_of_values(*values, *(3 * [b"\x1a\x00\x1a\x00"]), None)  # twice in one message: read alone
+    rows, faults = opened.rows(batch)
+    empty = {"_more": None}
+    assert not faults
+    assert rows.column("deleted").to_pylist() == [empty, None, None, *3 * [empty], None]
+    assert rows.column("many").to_pylist() == [[empty, empty], *5 * [[]], None]
+    assert rows.column("named").to_pylist() == [[("a", empty)], *5 * [[]], None]
+    first = '{"id":1,"deleted":{},"many":[{},{}],"named":{"a":{}}}'
+    assert [opened.json(batch)[0][0].as_py(), json_of(rows.to_struct_array())[0].as_py()] == [first, first]
+
+
+def test_a_message_that_gets_fields_fits_columns_that_lack_it() -> None:
+    later = MARKS % ("repeated Deleted many = 4; map<string, Deleted> named = 5;", "int64 at = 1;")
+    known = pa.struct([("deleted", pa.struct([])), ("named", pa.map_(pa.string(), pa.struct([])))])
+    opened = opened_input("Protobuf", known=known, schemas=Versions({1: EVENTS, 2: later}))
+    values = [
+        framed(1, ORDER, written((0,), EVENTS, deleted={})),
+        framed(2, ORDER, written((0,), later, deleted={"at": 7}, named={"a": {}})),
+    ]
+    rows, faults = opened.rows(batch_of_values(*values))
+    assert not faults
+    assert rows.column("deleted").to_pylist() == [{"_more": None, "at": None}, {"_more": None, "at": 7}]
+    assert rows.column("named").to_pylist() == [[], [("a", {"_more": None, "at": 0})]]
+
+
+def test_objects_of_each_schema_have_their_records_without_fields() -> None:
+    later = MARKS % ("", "int64 at = 1;")
+    rolled = SchemaEvolution(on_change="Roll")
+    opened = opened_input("Protobuf", schemas=Versions({1: MARKS % ("", ""), 2: later}), evolution=rolled)
+    assert isinstance(opened, TypedInput)
+    batch = batch_of_values(*(framed(number, ORDER, b"\x1a\x00") for number in (1, 2)))
+    rows, _ = opened.rows(batch)
+    own = [opened.columns_of(number) for number in opened.schema_numbers(batch).to_pylist()]
+    found = [within(pa.struct(list(rows.schema)), kind).field("deleted").type for kind in own if kind is not None]
+    assert found == [DELETED, pa.struct([("at", pa.int64())])]
 
 
 def test_a_nested_message_is_found_by_its_indexes() -> None:

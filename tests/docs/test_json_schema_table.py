@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from s3sink_job.decode.json_schema_decoder import JsonSchemaDecoder
+from s3sink_job.decode.schema_languages import columns_of
+from s3sink_job.decode.settings import NO_OPTIONS
 from s3sink_job.decode.writer_schemas import WriterSchema
 
 PAGE = Path(__file__).parents[2] / "docs" / "schemas.md"
@@ -35,7 +37,7 @@ def test_the_tables_are_there() -> None:
 @pytest.mark.parametrize(("schema", "column", "holds_json"), TABLES)
 def test_a_schema_gives_the_column_in_the_table(schema: str, column: str, holds_json: bool) -> None:
     json.loads(schema)
-    found = JsonSchemaDecoder(WriterSchema("JSON", schema))
+    written = WriterSchema("JSON", schema)
 
-    assert str(found.type) == column
-    assert found._reader.schema.holds("json") == holds_json
+    assert str(columns_of(written, "JsonSchema", NO_OPTIONS)) == column
+    assert JsonSchemaDecoder(written)._reader.schema.holds("json") == holds_json

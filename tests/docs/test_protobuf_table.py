@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from s3sink_job.decode.proto_types import SCALARS, WRAPPERS
-from tests.decode.proto_samples import decoder, schema_of
+from s3sink_job.decode.schema_languages import columns_of
+from s3sink_job.decode.settings import NO_OPTIONS
+from tests.decode.proto_samples import schema_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "schemas.md"
 HEAD = """
 syntax = "proto3";
 import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; import "google/protobuf/any.proto";
-import "google/protobuf/struct.proto"; import "google/protobuf/wrappers.proto"; import "confluent/type/decimal.proto";
+import "google/protobuf/struct.proto"; import "google/protobuf/wrappers.proto"; import "google/protobuf/empty.proto";
+import "confluent/type/decimal.proto";
 """
 NAMED = {"enum": "enum E { A = 0; }", "int64 x": "message M { int64 x = 1; }"}
 """What `an enum`, and `a message with an int64 x`, mean."""
@@ -42,4 +45,4 @@ def test_every_scalar_type_is_in_the_table() -> None:
 def test_a_type_becomes_the_column_in_the_table(name: str) -> None:
     kind = {"enum": "E", "int64 x": "M"}.get(name, name)
     schema = schema_of(f"{HEAD} message Root {{ {kind} f = 1; }} {NAMED.get(name, '')}")
-    assert str(decoder(schema).type.field("f").type) == TABLE[name]
+    assert str(columns_of(schema, "Protobuf", NO_OPTIONS).field("f").type) == TABLE[name]

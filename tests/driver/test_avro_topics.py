@@ -17,7 +17,7 @@ from s3sink_job.cli.opened_sink import LOCAL_CLUSTER
 from s3sink_job.commit.ledger import Ledger
 from s3sink_job.driver.driver import Driver
 from s3sink_job.flush.state import Owner
-from s3sink_job.proof.preflight import preflight_checks
+from s3sink_job.proof.preflight import CheckResult, preflight_checks
 from tests.decode.avro_samples import signed, written
 from tests.harness import World
 from tools.parts.registry import SchemaRegistry
@@ -260,6 +260,10 @@ def test_check_names_a_registry_that_cannot_be_reached(world: World) -> None:
 
 
 def findings(driver: Driver) -> list[tuple[str, bool, str]]:
+    return [(result.what, result.ok, result.text) for result in preflight(driver)]
+
+
+def preflight(driver: Driver) -> list[CheckResult]:
     owner = Owner(LOCAL_CLUSTER, "default", "sink")
     found = preflight_checks(
         driver.sink,
@@ -268,4 +272,4 @@ def findings(driver: Driver) -> list[tuple[str, bool, str]]:
         driver.kafka.admin,
         driver.secrets,
     )
-    return [(result.what, result.ok, result.text) for result in found]
+    return list(found)

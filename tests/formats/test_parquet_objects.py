@@ -23,7 +23,7 @@ from s3sink_job.decode.json_columns import JsonColumns
 from s3sink_job.formats.output_format import ObjectWriter
 from s3sink_job.formats.settings import Output
 from tests.encodings import changed_output
-from tests.formats.samples import open_object
+from tests.formats.samples import comparable, open_object
 
 PARQUET = Output("Parquet", "Zstd")
 TINY = changed_output(PARQUET, row_group_bytes=1)
@@ -126,6 +126,53 @@ def test_a_schema_that_changes_in_the_middle_is_one_object_with_all_rows_in_orde
         {"n": 5.0, "new": "z", "deep": {**deep, "a": [1]}},
         {"n": 6.0, "new": None, "deep": {**deep, "b": True}},
     ]
+
+
+LAST = 2**63 - 1
+NANOS = [LAST, -LAST - 1, 1_700_000_000_123_456_789, -1, -1_000, 0, None]
+MICROS = [LAST // 1000, (-LAST - 1) // 1000, 1_700_000_000_123_456, -1, -1, 0, None]
+"""The digits below are cut off, before 1970 too: no time becomes a later one."""
+NANO, MICRO = pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")
+
+
+def times(values: list[int | None], kind: pa.DataType) -> pa.RecordBatch:
+    """The same times in columns of any depth."""
+    column, local = pa.array(values, pa.int64()).view(kind), pa.array(values, pa.int64()).view(pa.timestamp(kind.unit))
+    bounds = pa.array(range(len(values) + 1), pa.int32())
+    nested = pa.StructArray.from_arrays([column, pa.ListArray.from_arrays(bounds, column)], ["at", "all"])
+    named = pa.MapArray.from_arrays(bounds, pa.array(["k"] * len(values)), nested)
+    lists = pa.ListArray.from_arrays(bounds, nested)
+    return pa.RecordBatch.from_arrays([column, local, nested, named, lists], ["at", "local", "in", "named", "lists"])
+
+
+@pytest.mark.parametrize("groups", [{}, {"row_group_bytes": 1}], ids=["one group", "a group each"])
+def test_micros_cuts_nanoseconds_at_any_depth_and_changes_no_other_column(groups: Any, spill: Spill) -> None:
+    wanted = changed_output(PARQUET, timestamps="Micros", **groups)
+    others = pa.RecordBatch.from_arrays(
+        [pa.array(NANOS, pa.int64()).view(kind) for kind in (pa.timestamp("ms", "UTC"), MICRO, pa.int64())],
+        ["ms", "us", "n"],
+    )
+    nanos = pa.RecordBatch.from_arrays(
+        [*times(NANOS, NANO).columns, *others.columns], [*times([], NANO).schema.names, *others.schema.names]
+    )
+
+    found = pq.read_table(io.BytesIO(written(spill, wanted, nanos, nanos.slice(2, 3), nanos.select(["n", "at"]))))
+
+    micros = times(MICROS, MICRO)
+    assert found.schema.equals(pa.schema([*micros.schema, *others.schema]))
+    assert found.slice(0, len(NANOS)).select(micros.schema.names).to_batches() == [micros]
+    assert found.slice(0, len(NANOS)).select(others.schema.names).to_batches() == [others]
+    assert found.column("lists").combine_chunks()[len(NANOS)].as_py() == micros.column("lists")[2].as_py()
+    assert found.column("at").to_pylist() == [*(whole := micros.column("at").to_pylist()), *whole[2:5], *whole]
+    rows = pa.Table.from_batches([nanos])
+    for table in (rows, rows.slice(0, 0)):
+        expected = comparable(table, wanted, found.schema)
+        assert expected.equals(found.slice(0, table.num_rows))
+
+
+def test_nanoseconds_stay_without_the_option(spill: Spill) -> None:
+    nanos = times(NANOS, NANO)
+    assert pq.read_table(io.BytesIO(written(spill, PARQUET, nanos))).to_batches() == [nanos]
 
 
 @pytest.mark.parametrize("wanted", [PARQUET, TINY], ids=["one group", "a group each"])

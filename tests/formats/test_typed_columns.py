@@ -190,6 +190,22 @@ def test_a_column_that_widens_within_an_object_keeps_all_values(wanted: Output) 
     assert wanted is CSV or found.schema.equals(wide.schema)
 
 
+@pytest.mark.parametrize("wanted", [PARQUET, AVRO, ORC], ids=lambda wanted: wanted.format)
+def test_older_objects_without_columns_for_empty_records_are_as_expected(wanted: Output) -> None:
+    empty, now = pa.struct([]), pa.struct([("_more", TEXT)])
+    before = batch(
+        {"n": [1, 2], "mark": [{}, None], "named": [[("a", {})], []]}, mark=empty, named=pa.map_(TEXT, empty)
+    )
+    rows = batch({"n": [1, 2], "mark": [{}, None], "named": [[("a", {})], []]}, mark=now, named=pa.map_(TEXT, now))
+    found = read_back(written(wanted, before), wanted)
+    assert found.schema.names == ["n", "named"]
+    assert comparable(rows, wanted, found.schema).equals(found)
+    found = read_back(written(wanted, rows), wanted)
+    assert found.column("mark").to_pylist() == [{"_more": None}, None]
+    changed = batch({"n": [1, 2], "mark": [None, {}], "named": [[], []]}, mark=now, named=pa.map_(TEXT, now))
+    assert difference(comparable(changed, wanted, found.schema), found)
+
+
 def test_csv_refuses_years_that_readers_cannot_parse_at_any_depth() -> None:
     days = pa.array([0, 2_932_896, 2_932_897, -719_162, -719_163], pa.date32())
     deep = pa.array(

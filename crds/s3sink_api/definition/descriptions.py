@@ -184,6 +184,7 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "rowGroupBytes": "The size of row groups.",
         "dictionary": "Whether columns with repeated values are dictionary-encoded.",
         "statistics": "Whether column statistics are written.",
+        "timestamps": "Unchanged, or Micros: timestamps in nanoseconds, which Spark cannot read, become microseconds.",
     },
     "Columns": {
         "meta": "Where a record came from: None, Kafka, Quix or Airbyte columns.",

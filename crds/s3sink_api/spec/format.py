@@ -20,6 +20,7 @@ EvolutionMode = Literal["None", "Backward", "Forward", "Full"]
 HeadersAs = Literal["List", "Map"]
 KeyAs = Literal["Plain", "Fields"]
 OnSchemaChange = Literal["Merge", "Roll"]
+ParquetTimestamps = Literal["Unchanged", "Micros"]
 
 _NO_LEVELS = tuple(codec for codec in get_args(Codec) if codec not in LEVELS)
 _NO_DELIMITERS = ('"', "\r", "\n", "\0")
@@ -109,6 +110,7 @@ class Parquet:
     row_group_bytes: Size = 64 * 2**20
     dictionary: bool = True
     statistics: bool = True
+    timestamps: ParquetTimestamps = "Unchanged"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

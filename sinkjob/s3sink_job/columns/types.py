@@ -146,6 +146,26 @@ def writable(kind: pa.DataType) -> pa.DataType:
     return pa.list_(writable(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
+def with_more(kind: pa.DataType) -> pa.DataType:
+    """The type with the column `_more`, always null, in each struct that has no other one.
+
+    No format has a struct without columns, and `{}` must differ from null.
+    """
+    if pa.types.is_struct(kind):
+        fields = list(fields_with_more(kind))
+        if not any(holds_something(field.type) for field in fields):
+            fields = [*(field for field in fields if field.name != MORE), pa.field(MORE, TEXT)]
+        return pa.struct(fields)
+    if pa.types.is_list(kind):
+        return pa.list_(with_more(kind.value_type))
+    return pa.map_(TEXT, with_more(kind.item_type)) if pa.types.is_map(kind) else kind
+
+
+def fields_with_more(record: pa.StructType) -> pa.StructType:
+    """The same for what is nested in a record, which may itself have no columns."""
+    return pa.struct([pa.field(field.name, with_more(field.type)) for field in record])
+
+
 def within(kind: pa.DataType, own: pa.DataType) -> pa.DataType:
     """The type without the fields that `own` lacks."""
     if pa.types.is_struct(kind) and pa.types.is_struct(own):

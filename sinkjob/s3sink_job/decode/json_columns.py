@@ -30,7 +30,8 @@ EXACT = 2.0**53
 """From here on a double does not hold every whole number."""
 COMMA, COLON = Number(","), Number(":")
 """Written without quotes, like numbers."""
-LONG_NUMBER = r"[:\[,]\s*-?[0-9]{16,}\s*[,\]}]"
+LONG_NUMBER = r"(?:^|[:\[,])\s*-?[0-9]{16,}\s*(?:$|[,\]}])"
+"""Also a text that is a number alone."""
 
 
 class JsonColumns:

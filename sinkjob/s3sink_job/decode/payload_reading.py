@@ -10,13 +10,15 @@ import pyarrow.json as pj
 
 from s3sink_job.columns.text import concat
 from s3sink_job.columns.types import TEXT, Column
-from s3sink_job.decode.json_columns import look_like_objects, may_be_rounded
+from s3sink_job.decode.json_columns import look_like_objects
 from s3sink_job.decode.payload_logical import typed
 from s3sink_job.decode.payload_schema import DATE, DATE_TIME, NUMBER, OF_JSON_SCHEMA, PLAIN, VALUE, PayloadSchema
 from s3sink_job.decode.payload_values import Misfit
+from s3sink_job.decode.whole_numbers import check_whole_numbers, with_doubles
 
 Read = Callable[..., Column]
 """`read(payload, schema, ignore=False)`: JSON texts of a schema without maps. `ignore` leaves out unknown members."""
+REALS = (NUMBER, "float", "double")
 READ_AS: Mapping[str, pa.DataType] = {
     **PLAIN,
     **OF_JSON_SCHEMA,
@@ -30,25 +32,21 @@ READ_AS: Mapping[str, pa.DataType] = {
 
 def read_bytes(payload: Column, schema: PayloadSchema, *, ignore: bool = False) -> Column:
     """Decimals are the base64 of their bytes."""
-    return _typed(_read(payload, _read_type(schema, TEXT), ignore=ignore), payload, schema)
+    return _typed(lambda kind: _read(payload, kind, ignore=ignore), _read_type(schema, TEXT), payload, schema)
 
 
 def read_numbers(payload: Column, schema: PayloadSchema, *, ignore: bool = False) -> Column:
     """Decimals are numbers."""
     # As a decimal Arrow would also read a string. As a double it refuses one.
     _read(payload, _read_type(schema, pa.float64()), ignore=ignore)
-    return _typed(_read(payload, _read_type(schema, None), ignore=ignore), payload, schema)
+    return _typed(lambda kind: _read(payload, kind, ignore=ignore), _read_type(schema, None), payload, schema)
 
 
-def _typed(column: Column, payload: Column, schema: PayloadSchema) -> Column:
-    if schema.holds(NUMBER):
-        _check_numbers([column], payload)
+def _typed(read: Callable[[pa.DataType], Column], kind: pa.DataType, payload: Column, schema: PayloadSchema) -> Column:
+    column = read(kind)
+    if schema.holds(*REALS):
+        check_whole_numbers(column, payload, lambda: read(with_doubles(kind)))
     return column if _is_read_as_it_is(schema) else typed(column, schema)
-
-
-def _check_numbers(columns: list[Column], payload: Column) -> None:
-    if may_be_rounded(columns, payload):
-        raise Misfit("a number that no double holds")
 
 
 def _is_read_as_it_is(schema: PayloadSchema) -> bool:
@@ -81,15 +79,18 @@ class LineReader:
         """Of a struct with fields."""
         self._schema = schema
         self._kind = _read_type(schema, TEXT)
-        self._fields, self._has_numbers = list(self._kind), schema.holds(NUMBER)
+        self._fields, self._has_reals = list(self._kind), schema.holds(*REALS)
         self._as_it_is = _is_read_as_it_is(schema)
 
     def read(self, lines: pa.Buffer, payload: Column) -> Column:
-        columns = _parsed(lines, self._kind, len(payload))
-        if self._has_numbers:
-            _check_numbers(columns, payload)
-        column = pa.StructArray.from_arrays(columns, fields=self._fields)
+        column = pa.StructArray.from_arrays(_parsed(lines, self._kind, len(payload)), fields=self._fields)
+        if self._has_reals:
+            check_whole_numbers(column, payload, lambda: self._as_doubles(lines, len(payload)))
         return column if self._as_it_is else typed(column, self._schema)
+
+    def _as_doubles(self, lines: pa.Buffer, count: int) -> Column:
+        kind = with_doubles(self._kind)
+        return pa.StructArray.from_arrays(_parsed(lines, kind, count), fields=list(kind))
 
 
 def _read(payload: Column, kind: pa.DataType, *, ignore: bool) -> Column:

@@ -6,6 +6,7 @@ This is slow and exact. It is used for few rows, and for those among which some 
 from __future__ import annotations
 
 import binascii
+import math
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from typing import Any
@@ -58,8 +59,10 @@ def payload_value(value: Any, schema: PayloadSchema, where: str = "$") -> Any:
             return value
         case (("float" | "double"), str()) if value in NOT_FINITE:
             return NOT_FINITE[value]
-        case (("float" | "double"), int() | float()) if not isinstance(value, bool):
-            return float(value)
+        case "float", int() | Real() | Number() if not isinstance(value, bool):
+            return _float(value, where)
+        case "double", int() | Real() | Number() if not isinstance(value, bool):
+            return _double(value, where)
         case (("int8" | "int16" | "int32" | "int64"), int()) if not isinstance(value, bool):
             return _whole(value, schema, where)
     raise Misfit(f"{where} is {described(value)}, and should be {schema.type}")
@@ -105,13 +108,29 @@ def _double(value: int | Real | Number, where: str) -> float:
         found = float(value)
     except OverflowError:
         found = float("inf")
-    if not isinstance(value, Real) and not (found - found == 0 and Decimal(found) == _exact(value)):
+    if not math.isfinite(found):
+        raise Misfit(f"{where} is a number that does not fit into double")
+    if not isinstance(value, Real) and Decimal(found) != _exact(value):
         raise Misfit(f"{where} is a whole number that no double holds")
     return found
 
 
+def _float(value: int | Real | Number, where: str) -> float:
+    """By the parser that reads whole columns: the nearest float of a text is not always that of its double."""
+    found: float = pa.scalar(_text(value)).cast(pa.float32()).as_py()
+    if not math.isfinite(found):
+        raise Misfit(f"{where} is a number that does not fit into float")
+    if not isinstance(value, Real) and Decimal(found) != _exact(value):
+        raise Misfit(f"{where} is a whole number that no float holds")
+    return found
+
+
 def _exact(value: int | Real | Number) -> Decimal:
-    return _number(value.written if isinstance(value, Real) else str(value))
+    return _number(_text(value))
+
+
+def _text(value: int | Real | Number) -> str:
+    return value.written if isinstance(value, Real) else str(value)
 
 
 def _time(value: str, schema: PayloadSchema, where: str) -> int:

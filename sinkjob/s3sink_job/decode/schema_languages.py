@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from s3sink_job.columns.types import fields_with_more, with_more
 from s3sink_job.decode.avro import Avro
 from s3sink_job.decode.json_schema_decoder import JsonSchema
 from s3sink_job.decode.protobuf import Protobuf
@@ -25,4 +26,5 @@ def kind_of(input_format: str) -> str:
 def columns_of(schema: WriterSchema, input_format: str, options: JsonSchemaOptions) -> pa.DataType:
     """What records of a schema become. Raises `InvalidSchema`."""
     language = JsonSchema(options) if input_format == "JsonSchema" else LANGUAGES[input_format]
-    return language.decoder_of(schema).type
+    found = language.decoder_of(schema).type
+    return fields_with_more(found) if pa.types.is_struct(found) else with_more(found)

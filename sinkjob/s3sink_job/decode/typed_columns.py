@@ -1,13 +1,19 @@
-"""The columns of records that bring their types along: those of all their schemas together."""
+"""The columns of records that bring their types along: those of all their schemas together.
+
+A record without fields within another one has the column `_more`. So it differs from null in every output format, and
+its column widens as any other does when its schema gets fields.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pyarrow as pa
 
 from s3sink_api.spec.format import EvolutionMode
 from s3sink_job.columns.evolution import Incompatible, evolved
 from s3sink_job.columns.known_columns import NO_COLUMNS, KnownColumns
-from s3sink_job.columns.types import MAX_LEAVES, leaves
+from s3sink_job.columns.types import MAX_LEAVES, fields_with_more, leaves
 from s3sink_job.decode.bad_records import Fault
 
 
@@ -19,7 +25,8 @@ class TypedColumns:
         self._mode = mode
         self._names: frozenset[str] = frozenset()
         self._leaves = 0
-        self._set(NO_COLUMNS if known is None else known)
+        # A state may be older than this rule.
+        self._set(_with_more(NO_COLUMNS if known is None else known))
 
     @property
     def record(self) -> pa.StructType:
@@ -27,6 +34,7 @@ class TypedColumns:
 
     def take(self, new: KnownColumns) -> Fault | None:
         """Widens the columns to hold those of a schema; a fault, without its subject, if they cannot."""
+        new = _with_more(new)
         if self.known == new:
             return None
         if self._has_too_many(new.record):
@@ -47,3 +55,7 @@ class TypedColumns:
         """Whether another schema would add too many columns. One schema alone may have any number."""
         more = sum(leaves(field.type) for field in record if field.name not in self._names)
         return more > 0 and self._leaves + more > max(MAX_LEAVES, leaves(record))
+
+
+def _with_more(known: KnownColumns) -> KnownColumns:
+    return replace(known, record=fields_with_more(known.record))

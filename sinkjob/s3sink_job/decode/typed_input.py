@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from s3sink_job.columns.known_columns import KnownColumns
-from s3sink_job.columns.types import Column, Path
+from s3sink_job.columns.types import Column, Path, fields_with_more
 from s3sink_job.decode.input_format import InputSettings
 from s3sink_job.decode.record_bytes import Ints
 from s3sink_job.decode.typed_columns import TypedColumns
@@ -68,7 +68,7 @@ class TypedInput(ABC):
             whole = self._text <= MOST_TEXT
             self._sources.append(source if whole else SourceSchema(source.id, WriterSchema(source.schema.kind, "")))
             if self._own is not None:
-                self._own.append(record)
+                self._own.append(None if record is None else fields_with_more(record))
         return self._numbers[key]
 
 

@@ -11,7 +11,7 @@ OF_TYPED_RECORDS = (
 )
 SINCE_0_2 = (
     *("header", "delimiter", "quote", "flatten", "envelope", "headers_as", "key_as", "nulls", "layout"),
-    *(*OF_TYPED_RECORDS, "transform"),
+    *(*OF_TYPED_RECORDS, "transform", "timestamps"),
 )
 """Fields of an encoding's document that 0.1.0 does not accept."""
 

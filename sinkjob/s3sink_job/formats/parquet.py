@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from s3sink_job.base.spill import Spill
 from s3sink_job.columns.cast import Inexact, may_round
+from s3sink_job.columns.microseconds import in_microseconds
 from s3sink_job.columns.types import Path as ColumnPath
 from s3sink_job.formats.compression import ByteSink
 from s3sink_job.formats.output_format import ObjectWriter, OutputFormat
@@ -48,6 +49,12 @@ class ParquetFormat(OutputFormat):
 
     def read(self, data: bytes, output: Output) -> pa.Table:
         return pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+
+    def comparable(self, rows: pa.Table, output: Output, found: pa.Schema) -> pa.Table:
+        if output.parquet.timestamps == "Micros":
+            batches = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
+            rows = pa.Table.from_batches([in_microseconds(batch) for batch in batches])
+        return super().comparable(rows, output, found)
 
 
 @dataclass
@@ -85,7 +92,7 @@ class ParquetObject:
         return True
 
     def write(self, rows: pa.RecordBatch) -> None:
-        self._pending.add(rows)
+        self._pending.add(in_microseconds(rows) if self._output.parquet.timestamps == "Micros" else rows)
         if self._pending.held >= self._output.parquet.row_group_bytes:
             self.settle()
 

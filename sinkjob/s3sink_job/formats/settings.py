@@ -12,6 +12,7 @@ class ParquetOptions:
     row_group_bytes: int = 64 * 2**20
     dictionary: bool = True
     statistics: bool = True
+    timestamps: str = "Unchanged"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,6 @@ def output_of(spec: Spec) -> Output:
         format=spec.format.type,
         codec=spec.format.codec,
         level=spec.format.level,
-        parquet=ParquetOptions(parquet.row_group_bytes, parquet.dictionary, parquet.statistics),
+        parquet=ParquetOptions(parquet.row_group_bytes, parquet.dictionary, parquet.statistics, parquet.timestamps),
         csv=CsvOptions(csv.header, csv.delimiter, csv.quote),
     )

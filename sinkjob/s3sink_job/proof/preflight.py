@@ -21,7 +21,7 @@ from s3sink_job.flush.state import SinkState
 from s3sink_job.kafka.admin import Admin
 from s3sink_job.kafka.group_offsets import refuse_members
 from s3sink_job.kafka.letter_topic import LetterTopic, refuse_source
-from s3sink_job.proof.registry_check import registry_checks
+from s3sink_job.proof.registry_check import NANOSECONDS, registry_checks
 from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.probe import probe
 from s3sink_job.stores.uploads import try_upload
@@ -53,7 +53,8 @@ def preflight_checks(
     yield from (CheckResult("manifest", True, str(found), warning=True) for found in warnings_of(sink.spec))
     state = yield from _check_store(sink, open_bucket, ledger_of)
     yield from _check_kafka(sink, open_admin, state)
-    yield from (CheckResult(*found) for found in registry_checks(sink.spec, secrets))
+    for found in registry_checks(sink.spec, secrets):
+        yield CheckResult(*found, warning=found[0] == NANOSECONDS)
 
 
 def _check_store(

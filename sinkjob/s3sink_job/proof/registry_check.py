@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -10,16 +11,22 @@ from s3sink_api.spec import Spec
 from s3sink_job.base.errors import S3SinkError
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
+from s3sink_job.columns.microseconds import is_nanoseconds
+from s3sink_job.columns.nested import any_leaf
 from s3sink_job.decode.registries import SchemaClient, open_client
 from s3sink_job.decode.schema_languages import columns_of, kind_of
 from s3sink_job.decode.settings import PartDecoding, decoding_of
 from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
+from s3sink_job.shape.settings import shape_of
 
 CHECK = "schema"
+NANOSECONDS = "timestamps"
+"""A check whose sentence is a warning."""
+Finding: TypeAlias = tuple[str, bool, str]
+"""What was tested, whether it is well, and a sentence."""
 
 
-def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[tuple[str, bool, str]]:
-    """What was tested, whether it is well, and a sentence."""
+def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[Finding]:
     routes = [(route.topics, spec.for_route(route)) for route in spec.routes]
     routed = {topic for topics, _ in routes for topic in topics}
     own = tuple(topic for topic in spec.source.topics if topic not in routed)
@@ -28,44 +35,60 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[tuple[str, bool, s
         retries = one.errors.request_retries
         for part in decoding_of(one).parts:
             try:
-                yield from _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered)
+                for found in _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered):
+                    if found[0] != NANOSECONDS or _writes_nanoseconds(one, part):
+                        yield found
             except S3SinkError as error:
                 yield "registry", False, f"{error.reason}: {error}"
 
 
+def _writes_nanoseconds(spec: Spec, part: PartDecoding) -> bool:
+    """Whether columns of nanoseconds become those of Parquet objects."""
+    shape = shape_of(spec)
+    spread = shape.spreads_keys if part.part == "key" else shape.spreads_values
+    return spread and spec.format.type == "Parquet" and spec.format.parquet.timestamps == "Unchanged"
+
+
 def _check(
     topics: tuple[str, ...], part: PartDecoding, secrets: Secrets, retry: RetryPolicy, answered: set[str]
-) -> Iterator[tuple[str, bool, str]]:
+) -> Iterator[Finding]:
     if part.schemas.inline:
         schema = WriterSchema(kind_of(part.format), part.schemas.inline)
-        yield _columns(f"spec.source.{part.part}.schema", schema, part)
+        yield from _columns(f"spec.source.{part.part}.schema", schema, part)
     if part.schemas.registry is None:
         return
     client = open_client(part.schemas.registry, secrets, retry)
     for topic in topics or ("",):
-        found = _latest(client, topic, part)
+        found = list(_latest(client, topic, part))
         if client.url not in answered:
             answered.add(client.url)
             yield "registry", True, f"{client.url} answers"
         if topic and client.usual_name(topic, part.part):
-            yield found
+            yield from found
 
 
-def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> tuple[str, bool, str]:
+def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> Iterator[Finding]:
     latest = client.latest(topic, part.part)
     if latest is None:
         elsewhere = "records are read by the id they carry, whatever the name of their schema"
-        return CHECK, True, f"the registry has no {client.usual_name(topic, part.part)}; {elsewhere}"
-    return _columns(latest.name, latest.schema, part)
+        yield CHECK, True, f"the registry has no {client.usual_name(topic, part.part)}; {elsewhere}"
+    else:
+        yield from _columns(latest.name, latest.schema, part)
 
 
-def _columns(name: str, schema: WriterSchema, part: PartDecoding) -> tuple[str, bool, str]:
+def _columns(name: str, schema: WriterSchema, part: PartDecoding) -> Iterator[Finding]:
     if schema.kind != kind_of(part.format):
-        return CHECK, False, f"{name} is {schema.kind}, and the format in the manifest is {part.format}"
+        yield CHECK, False, f"{name} is {schema.kind}, and the format in the manifest is {part.format}"
+        return
     try:
-        return CHECK, True, f"{name}: {_text(columns_of(schema, part.format, part.schemas.options))}"
+        columns = columns_of(schema, part.format, part.schemas.options)
     except InvalidSchema as error:
-        return CHECK, False, f"{name} is {error}"
+        yield CHECK, False, f"{name} is {error}"
+        return
+    yield CHECK, True, f"{name}: {_text(columns)}"
+    if any_leaf(columns, is_nanoseconds):
+        why = "Spark cannot open Parquet objects with timestamps in nanoseconds unless it is configured for them"
+        yield NANOSECONDS, True, f"{name}: {why}; format.parquet.timestamps: Micros writes microseconds"
 
 
 def _text(kind: pa.DataType) -> str:

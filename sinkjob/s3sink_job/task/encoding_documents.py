@@ -29,6 +29,7 @@ DEFAULTS: Mapping[str, Any] = {
     "row_group_bytes": ParquetOptions.row_group_bytes,
     "dictionary": ParquetOptions.dictionary,
     "statistics": ParquetOptions.statistics,
+    "timestamps": ParquetOptions.timestamps,
     "window": None,
     "supplied": "",
     "header": CsvOptions.header,
@@ -113,7 +114,7 @@ def encoding_from_doc(doc: Mapping[str, Any]) -> Encoding:
         Grouping(_layout_from_doc(doc["layout"]) if "layout" in doc else DEFAULT_LAYOUT, known["window"], apart),
         Output(
             *(doc["format"], doc["codec"], doc["level"]),
-            ParquetOptions(known["row_group_bytes"], known["dictionary"], known["statistics"]),
+            ParquetOptions(known["row_group_bytes"], known["dictionary"], known["statistics"], known["timestamps"]),
             CsvOptions(known["header"], known["delimiter"], known["quote"]),
         ),
         transform_from_doc(known["transform"]),
