@@ -149,6 +149,23 @@ def test_options_of_any_form_are_passed_over() -> None:
     assert summary(link(schema_of(PROTO2))) == summary(link(schema_of(WITHOUT_CUSTOM)))
 
 
+OPTIONS = [
+    "option allow_alias = true; optional int32 a = 1;",
+    "option packed = true; optional int32 a = 1;",
+    "option (map_entry) = true; optional int32 a = 1;",
+    "optional int32 a = 1 [allow_alias = true];",
+    "optional int32 a = 1 [(map_entry) = true, (features) = { x: 1 }];",
+    "optional int32 a = 1 [features.(pb.cpp).string_type = VIEW];",
+    "option features.(pb.cpp) = {string_type: VIEW}; optional int32 a = 1;",
+]
+
+
+@pytest.mark.parametrize("body", OPTIONS)
+def test_options_that_are_not_googles_own_for_this_place_change_nothing(body: str) -> None:
+    text = f"option (allow_alias) = true; option (features).x = 1; message M {{ {body} }}"
+    assert summary(link(schema_of(text))) == summary(link(schema_of("message M { optional int32 a = 1; }")))
+
+
 def test_googles_own_files_are_read_as_protoc_reads_them(tmp_path: Path) -> None:
     assert len(COMMON) > 30
     for path in COMMON[::3]:
@@ -233,6 +250,8 @@ BAD = {
     "message M { ` }": "line 1: '`' is not expected",
     "message M { " * 40 + "}" * 40: "more than 30 messages within each other",
     "AAAA": "neither a .proto text nor a descriptor",
+    "extend M ]": "a bracket is expected, and not ']'",
+    'import "\\ud800"; message M {}': "imports '\ufffd', which is not among its references",
     "option features.field_presence = NEVER;": "features that this release does not know",
 }
 

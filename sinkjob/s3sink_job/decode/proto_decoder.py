@@ -21,7 +21,7 @@ from s3sink_job.decode.proto_wire import NotProtobuf, Unknown
 from s3sink_job.decode.record_bytes import Records
 from s3sink_job.decode.row_groups import with_rows
 from s3sink_job.decode.text_cache import TextCache
-from s3sink_job.decode.writer_schemas import WriterSchema, size_of
+from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema, size_of
 
 KEPT_TEXT = 4 * 2**20
 """Characters of schemas that stay parsed."""
@@ -93,4 +93,10 @@ _SCHEMAS = TextCache(_Schema, size_of, KEPT_TEXT)
 
 def decoder_of(schema: WriterSchema, path: MessagePath) -> ProtobufDecoder:
     """Kept by the process. Raises `InvalidSchema`."""
-    return _SCHEMAS.of(schema).decoder(path)
+    try:
+        return _SCHEMAS.of(schema).decoder(path)
+    except InvalidSchema:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        # A schema that Google's library breaks at makes its own records bad. Any other error would end the Spark job.
+        raise InvalidSchema(f"not a Protobuf schema that can be read: {error}") from error

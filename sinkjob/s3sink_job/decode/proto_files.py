@@ -43,7 +43,7 @@ CONFLUENT = {
     "confluent/types/decimal.proto": 'import public "confluent/type/decimal.proto";',
 }
 """Serializers of Confluent do not register these. Their extensions are options, which change no record."""
-BASE64 = re.compile(r"[A-Za-z0-9+/\s]+=*\s*")
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]++=*\s*", re.ASCII)
 MOST_IMPORTS = 1_000
 MessagePath: TypeAlias = tuple[int, ...] | str | int
 """A message of a file: its place in the file, the place of a message in that one, and so on; or its full name; or its

@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pb2 import (
     FieldDescriptorProto,
     FileDescriptorProto,
 )
+from google.protobuf.message import Message
 from google.protobuf.text_format import Merge, ParseError
 
 from s3sink_job.decode.proto_tokens import END, Tokens
@@ -244,8 +245,11 @@ class _FileParser:
                     tokens.skip_pair()
                 tokens.expect(";")
 
-    def _option(self, options: object) -> None:
-        """Keeps options that change how records are read: `packed`, `map_entry`, `features` and so on."""
+    def _option(self, options: Message) -> None:
+        """Keeps options that change how records are read: `packed`, `map_entry`, `features` and so on.
+
+        Others are passed over: those in parentheses are somebody's own, also if they have a name of Google's.
+        """
         tokens = self._tokens
         names = [self._option_name()]
         while tokens.took("."):
@@ -257,19 +261,21 @@ class _FileParser:
             tokens.took("-")
             value = tokens.string() if tokens.next.kind == "string" else tokens.take().text
         match names:
+            case [name, *_] if name not in options.DESCRIPTOR.fields_by_name:
+                pass
             case ["packed" | "map_entry" | "allow_alias" | "message_set_wire_format" as name]:
                 setattr(options, name, value == "true")
-            case ["features", name]:
+            case ["features", name] if not name.startswith("("):
                 self._features(options, f"{name}: {value}")
             case ["features"]:
                 self._features(options, value)
 
     def _option_name(self) -> str:
         if self._tokens.next.text == "(":
-            return self._tokens.skip_pair()
+            return f"({self._tokens.skip_pair()})"
         return self._tokens.name()
 
-    def _features(self, options: object, text: str) -> None:
+    def _features(self, options: Message, text: str) -> None:
         features: FeatureSet = options.features  # type: ignore[attr-defined]
         try:
             Merge(text, features, allow_unknown_extension=True)

@@ -33,7 +33,7 @@ class Token(NamedTuple):
 class Tokens:
     def __init__(self, text: str) -> None:
         """Raises `InvalidSchema`."""
-        self._text = text
+        self._text = text = _encodable(text)
         self._tokens: list[Token] = []
         self._next = 0
         at = 0
@@ -100,7 +100,7 @@ class Tokens:
         parts = []
         while self.next.kind == "string":
             parts.append(ESCAPE.sub(_escaped, self.take().text[1:-1]))
-        return "".join(parts)
+        return _encodable("".join(parts))
 
     @property
     def _shown(self) -> str:
@@ -108,6 +108,8 @@ class Tokens:
 
     def skip_pair(self) -> str:
         """Takes a bracket with everything up to the one that closes it. Returns what is between them."""
+        if self.next.text not in PAIRS:
+            self.fail(f"a bracket is expected, and not {self._shown}")
         start, open_ones = self.next.at + 1, []
         while True:
             token = self.take()
@@ -133,6 +135,11 @@ class Tokens:
     def _fail(self, why: str, at: int) -> NoReturn:
         line = self._text.count("\n", 0, at) + 1
         raise InvalidSchema(f"not a Protobuf schema: line {line}: {why}")
+
+
+def _encodable(text: str) -> str:
+    """JSON and escapes may have halves of a character. Two of them are one; one alone is in no descriptor or log."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _escaped(found: re.Match[str]) -> str:
