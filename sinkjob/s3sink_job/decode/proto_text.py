@@ -30,6 +30,8 @@ SCALARS = {
 }
 SYNTAXES = ("proto2", "proto3")
 EDITIONS = {name: number for name, number in Edition.items() if name.removeprefix("EDITION_").isdigit()}
+ROOT = "the schema itself"
+"""Registries keep no name of the file. This one is in no import: references may have any name of a file."""
 MOST_LEVELS = 30
 """Messages within each other. Google's own limit is 32."""
 
@@ -41,7 +43,7 @@ def parse_file(name: str, text: str) -> FileDescriptorProto:
 
 class _FileParser:
     def __init__(self, name: str, text: str) -> None:
-        self._tokens = Tokens(text)
+        self._tokens = Tokens(text, "" if name == ROOT else name)
         self._file = FileDescriptorProto(name=name, syntax="proto2")
 
     def parse(self) -> FileDescriptorProto:
@@ -171,6 +173,7 @@ class _FileParser:
             self._type(field)
             self._name_and_number(field)
             tokens.expect(";")
+        field.json_name = field.name  # fields that are alike in JSON may be refused, and no record has these names
         return field
 
     def _type(self, field: FieldDescriptorProto) -> None:

@@ -31,8 +31,9 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    def __init__(self, text: str) -> None:
-        """Raises `InvalidSchema`."""
+    def __init__(self, text: str, file: str = "") -> None:
+        """Messages name the file, if it has a name. Raises `InvalidSchema`."""
+        self._where = f" of {file}" if file else ""
         self._text = text = _encodable(text)
         self._tokens: list[Token] = []
         self._next = 0
@@ -121,20 +122,24 @@ class Tokens:
                 return self._text[start : token.at]
 
     def skip_statement(self) -> None:
-        """Up to the semicolon, or to the end of the braces."""
+        """Up to the semicolon, or to the end of the braces. There may be both in options of it."""
         while not self.took(";"):
-            if self.next.text == "{":
-                self.skip_pair()
-                self.took(";")
-                return
-            self.take()
+            match self.next.text:
+                case "{":
+                    self.skip_pair()
+                    self.took(";")
+                    return
+                case "[" | "(":
+                    self.skip_pair()
+                case _:
+                    self.take()
 
     def fail(self, why: str) -> NoReturn:
         self._fail(why, self.next.at)
 
     def _fail(self, why: str, at: int) -> NoReturn:
         line = self._text.count("\n", 0, at) + 1
-        raise InvalidSchema(f"not a Protobuf schema: line {line}: {why}")
+        raise InvalidSchema(f"not a Protobuf schema: line {line}{self._where}: {why}")
 
 
 def _encodable(text: str) -> str:
