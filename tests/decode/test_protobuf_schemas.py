@@ -261,6 +261,21 @@ def test_a_descriptor_in_base64_is_a_schema_too() -> None:
     assert summary(link(schema_of(text))) == summary(link(schema_of(PROTO3)))
 
 
+def test_files_that_kafka_connect_of_aws_imports_are_built_in() -> None:
+    """Glue has no references. The options are as AWS' converter writes them."""
+    text = """
+        syntax = "proto3";
+        package com.shop;
+        import "metadata/metadata.proto"; import "additionalTypes/decimal.proto";
+        message M {
+          int32 small = 1 [(metadata.metadata_key) = "connect.type", (metadata.metadata_value) = "int8"];
+          additionalTypes.Decimal price = 2; optional additionalTypes.Decimal maybe = 3;
+        }
+    """
+    decimal = "struct<units: int64, fraction: int32, precision: int64, scale: int32>"
+    assert str(decoder(schema_of(text)).type) == f"struct<small: int32, price: {decimal}, maybe: {decimal}>"
+
+
 def test_imports_are_references_or_built_in() -> None:
     text = """
         syntax = "proto3";

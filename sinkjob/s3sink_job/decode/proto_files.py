@@ -40,8 +40,15 @@ OF_SERIALIZERS = {
         message Variant { bytes metadata = 1; bytes value = 2; }
         """,
     "confluent/types/decimal.proto": 'import public "confluent/type/decimal.proto";',
+    "metadata/metadata.proto": "package metadata;",
+    "additionalTypes/decimal.proto": """
+        syntax = "proto3";
+        package additionalTypes;
+        message Decimal { int64 units = 1; int32 fraction = 2; uint32 precision = 3; int32 scale = 4; }
+        """,
 }
-"""Serializers of Confluent do not register these. Their extensions are options, which change no record."""
+"""Serializers of Confluent, and of AWS (the last two), do not register these. Their extensions are options, which
+change no record."""
 BASE64 = re.compile(r"[A-Za-z0-9+/\s]++=*\s*", re.ASCII)
 MOST_IMPORTS = 1_000
 MessagePath: TypeAlias = tuple[int, ...] | str | int
