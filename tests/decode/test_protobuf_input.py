@@ -186,6 +186,26 @@ def test_a_message_inside_of_itself_is_json_where_it_comes_again() -> None:
     ]
 
 
+def test_floats_within_json_text_have_their_own_digits() -> None:
+    """As in JSON objects, and not those of the double with the same value."""
+    text = """
+        syntax = "proto3";
+        import "google/protobuf/wrappers.proto";
+        message M {
+          M m = 1; float f = 2; repeated float list = 3; map<string, float> map = 4;
+          google.protobuf.FloatValue maybe = 5; double d = 6;
+        }
+    """
+    inner = {"f": 0.1, "list": [16777216.0, float("inf")], "map": {"k": -0.3}, "maybe": {"value": 3e-39}, "d": 0.1}
+    raw = written((0,), text, m=inner)
+    expected = '{"f":0.1,"list":[16777216.0,"inf"],"map":{"k":-0.3},"maybe":3e-39,"d":0.1}'
+    for value in (raw, raw * 2):  # the second one is read alone
+        found, faults = decoder(schema_of(text)).decode(pa.array([value], pa.binary()))
+        assert not faults
+        again = expected.replace("]", ',16777216.0,"inf"]') if value != raw else expected
+        assert found[0].as_py()["m"] == again
+
+
 def test_json_values_are_text_and_any_keeps_its_bytes() -> None:
     made = message_class(schema_of(SHOP), (3,))()
     made.any_json.update({"a": [1, 2.5, None, True, "x"], "b": {}})  # type: ignore[attr-defined]
