@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from s3sink_job.decode import proto_decoder
 from s3sink_job.decode.input_format import InputFormat
+from s3sink_job.decode.proto_decoder import MOST_NAMED
 from s3sink_job.decode.proto_files import link
 from s3sink_job.decode.protobuf import Protobuf, message_path
 from s3sink_job.decode.record_bytes import Records
@@ -252,6 +253,22 @@ def test_unknown_fields_are_left_out_counted_and_logged_once(caplog: pytest.LogC
     assert reader.unknown_fields == 3, "of the last batch"
     assert len(caplog.records) == 1
     assert "M: values that the schema has no field for are left out: M field 9: 2, M field 10: 1" in caplog.text
+
+
+def test_unknown_fields_of_any_number_keep_log_and_memory_small(caplog: pytest.LogCaptureFixture) -> None:
+    """Such as bytes of another kind that read as fields by chance."""
+    reader, numbers = decoder(schema_of('syntax = "proto3"; message M { int32 a = 1; }')), range(2, 2_002)
+    with caplog.at_level(logging.WARNING):
+        for number in numbers:
+            reader.decode(pa.array([varint(8 * number) + b"\x01"] * 3, pa.binary()))
+            assert reader.unknown_fields == 3
+    assert reader.unknown.total() == 6_000
+    assert len(reader.unknown) == MOST_NAMED + 1
+    assert sum(len(record.getMessage()) for record in caplog.records) < 30_000
+    assert all(f"M field {number}: 3" in caplog.text for number in numbers[:MOST_NAMED])
+    assert f"M field {numbers[MOST_NAMED]}:" not in caplog.text
+    assert "others: 3\n" in caplog.text
+    assert "others: 2700\n" in caplog.text, "again when there are ten times as many"
 
 
 def test_groups_of_proto2_are_read() -> None:

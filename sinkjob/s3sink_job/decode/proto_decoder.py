@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,10 @@ from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema, size_o
 
 KEPT_TEXT = 4 * 2**20
 """Characters of schemas that stay parsed."""
+MOST_NAMED = 100
+"""Unknown fields that are counted by number. Bytes of another kind may read as thousands of fields."""
+UnknownField: TypeAlias = tuple[str, int]
+OTHERS: UnknownField = ("", 0)
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +58,7 @@ class ProtobufDecoder:
                 own: Unknown = Counter()
                 try:
                     found.append(read_row(self._message, column[row].as_py()[skip:], own))
-                    unknown += own
+                    unknown.update(own)
                 except NotProtobuf as error:
                     found.append(None)
                     faults[row] = error.fault
@@ -64,13 +68,24 @@ class ProtobufDecoder:
 
     def _count(self, unknown: Unknown) -> None:
         """Logs each field once, and all of them again when there are ten times as many."""
-        new = not unknown.keys() <= self.unknown.keys()
-        self.unknown += unknown
-        self.unknown_fields = unknown.total()
-        if new or (unknown and self.unknown.total() >= 10 * self._logged):
-            self._logged = self.unknown.total()
-            fields = ", ".join(f"{name} field {number}: {times}" for (name, number), times in self.unknown.items())
-            log.warning("%s: values that the schema has no field for are left out: %s", self.name, fields)
+        shown: list[UnknownField] = []
+        for field, times in unknown.items():
+            named = field in self.unknown or len(self.unknown) < MOST_NAMED
+            counted = field if named else OTHERS
+            if counted not in self.unknown:
+                shown.append(counted)
+            self.unknown[counted] += times
+        self.unknown_fields, total = unknown.total(), self.unknown.total()
+        if total >= 10 * self._logged:
+            self._logged, shown = total, list(self.unknown)
+        if shown:
+            text = ", ".join(f"{_shown(field)}: {self.unknown[field]}" for field in shown)
+            log.warning("%s: values that the schema has no field for are left out: %s", self.name, text)
+
+
+def _shown(field: UnknownField) -> str:
+    name, number = field
+    return "others" if field == OTHERS else f"{name} field {number}"
 
 
 class _Schema:
