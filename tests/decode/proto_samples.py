@@ -57,6 +57,10 @@ def message_class(schema: WriterSchema, path: MessagePath = (0,)) -> type[Messag
     return found
 
 
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
+
+
 class SchemaMaker:
     """Texts of proto3 schemas, the first message first."""
 
