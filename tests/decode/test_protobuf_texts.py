@@ -143,3 +143,10 @@ def test_a_schema_whose_columns_would_not_end_is_refused() -> None:
     )
     with pytest.raises(InvalidSchema, match="more than 100000 fields"):
         decoder(schema_of(f"{text} message M20 {{}}"))
+
+
+@pytest.mark.parametrize("path", [(1,), (0, 0), (-1,), "Other"])
+def test_a_message_that_is_not_there_is_named(path: tuple[int, ...] | str) -> None:
+    with pytest.raises(InvalidSchema) as refused:
+        decoder(schema_of("message M {}"), path)
+    assert "without the message" in str(refused.value)

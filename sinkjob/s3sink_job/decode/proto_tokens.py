@@ -21,6 +21,8 @@ ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-
 ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 PAIRS = {"{": "}", "[": "]", "<": ">", "(": ")"}
 END = ""
+MARK = "\ufeff"
+"""Of the byte order. Some editors write it."""
 
 
 class Token(NamedTuple):
@@ -37,7 +39,7 @@ class Tokens:
         self._text = text = _encodable(text)
         self._tokens: list[Token] = []
         self._next = 0
-        at = 0
+        at = len(MARK) if text.startswith(MARK) else 0
         while at < len(text):
             found = TOKEN.match(text, at)
             if found is None:
