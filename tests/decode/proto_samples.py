@@ -152,6 +152,8 @@ def _fill_map(target: Any, field: FieldDescriptor, chance: random.Random, depth:
 
 def scalar(field: FieldDescriptor, chance: random.Random) -> Any:
     if field.enum_type is not None:
+        if field.enum_type.is_closed:
+            return chance.choice(list(field.enum_type.values_by_number))
         numbers = [0] if field.enum_type.name == "NullValue" else [0, 1, 7, -1, 5, 100_000]
         return chance.choice(numbers)
     kind = kind_of(field)
