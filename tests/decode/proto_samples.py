@@ -35,7 +35,7 @@ SCALARS = [*NUMBERS, "bool", "float", "double", "string", "bytes"]
 KEYS = [*NUMBERS, "bool", "string"]
 WELL_KNOWN = [
     *(f"google.protobuf.{name}" for name in ("Timestamp", "Duration", "StringValue", "UInt64Value", "BoolValue")),
-    *(f"google.protobuf.{name}" for name in ("Struct", "Value", "BytesValue", "DoubleValue", "Empty")),
+    *(f"google.protobuf.{name}" for name in ("Struct", "Value", "BytesValue", "DoubleValue", "FloatValue", "Empty")),
 ]
 IMPORTS = "".join(
     f'import "google/protobuf/{name}.proto";\n' for name in ("timestamp", "duration", "wrappers", "struct", "empty")
@@ -55,6 +55,10 @@ def decoder(schema: WriterSchema, path: MessagePath = (0,)) -> ProtobufDecoder:
 def message_class(schema: WriterSchema, path: MessagePath = (0,)) -> type[Message]:
     found: type[Message] = GetMessageClass(message_at(link(schema), path))
     return found
+
+
+def varint(number: int) -> bytes:
+    return bytes([number]) if number < 0x80 else bytes([number & 0x7F | 0x80]) + varint(number >> 7)
 
 
 class SchemaMaker:
@@ -148,6 +152,8 @@ def _fill_map(target: Any, field: FieldDescriptor, chance: random.Random, depth:
 
 def scalar(field: FieldDescriptor, chance: random.Random) -> Any:
     if field.enum_type is not None:
+        if field.enum_type.is_closed:
+            return chance.choice(list(field.enum_type.values_by_number))
         numbers = [0] if field.enum_type.name == "NullValue" else [0, 1, 7, -1, 5, 100_000]
         return chance.choice(numbers)
     kind = kind_of(field)
@@ -158,7 +164,7 @@ def scalar(field: FieldDescriptor, chance: random.Random) -> Any:
         case "bool":
             return chance.random() < 0.5
         case "float":
-            return chance.choice([0.0, 0.5, -(2.0**70)])
+            return chance.choice([0.0, 0.5, -(2.0**70), 0.1, 3.4028235e38, 1e-45])
         case "double":
             return chance.choice([0.0, 0.1, 1e300, 12.0])
         case "bytes":
@@ -258,13 +264,19 @@ def tree(message: Any) -> Any:
         return value
 
     def inner(field: FieldDescriptor, value: Any) -> Any:
-        return tree(value) if field.message_type is not None else plain(_scalar_read(field, value))
+        if field.message_type is not None:
+            return tree(value)
+        if field.type == FieldDescriptor.TYPE_FLOAT and math.isfinite(value):
+            return float(str(np.float32(value)))
+        return plain(_scalar_read(field, value))
 
     name = message.DESCRIPTOR.full_name
     if name == "google.protobuf.Timestamp":
         return f"{np.datetime64(message.seconds * 10**9 + message.nanos, 'ns')}Z"
-    if name.startswith("google.protobuf.") and name.endswith(("Value", "Struct")):
+    if name in ("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"):
         return plain(as_read(message))
+    if name.startswith("google.protobuf.") and name.endswith("Value"):
+        return inner(message.DESCRIPTOR.fields[0], message.value)
     found: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)

@@ -251,6 +251,32 @@ def test_decimals_of_connect_are_numbers_or_bytes(value: str, rows: int) -> None
     assert (found, faults) == ([{"a": Decimal("12.30"), "b": None, MORE: None}] * rows, {})
 
 
+@pytest.mark.parametrize("neighbours", [0, 60])
+def test_times_have_letters_of_any_case_and_leave_out_minutes_as_the_page_says(neighbours: int) -> None:
+    by = decoder({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}})
+    texts = ["2026-01-31t10:00:00z", "2026-01-31T10:00:00.5z", "2026-01-31 11:00:00+01:00", "2026-01-31T10Z"]
+    texts += ["2026-01-31T11:00+0100", "2026-01-31T11:00:00+01"]
+    ten = datetime(2026, 1, 31, 10, tzinfo=UTC)
+
+    found, faults = decoded(by, *[b'{"at":null}'] * neighbours, *(json.dumps({"at": text}).encode() for text in texts))
+
+    assert faults == {}
+    assert [row["at"] for row in found[neighbours:]] == [ten, ten.replace(microsecond=500_000), *[ten] * 4]
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-31T23:59:60Z", "2026-01-31T10:00:00tz", "2026-01-31", "2026-01-31T24:00:00Z"]
+)
+def test_other_times_are_bad_records(text: str) -> None:
+    by = decoder({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}})
+
+    found, faults = decoded(by, json.dumps({"at": text}).encode(), b'{"at":"2026-01-31t10:00:00z"}')
+
+    assert (list(faults), found[0]) == ([0], None)
+    assert "$.at is a string that is no date-time like" in faults[0][1]
+    assert found[1]["at"] is not None
+
+
 def test_times_stay_text_where_the_manifest_wants_it() -> None:
     schema = {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}}
     by = decoder(schema, JsonSchemaOptions(times_as_text=True))

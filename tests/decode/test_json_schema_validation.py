@@ -93,3 +93,24 @@ def test_a_record_beyond_the_depth_of_the_validator_is_bad_alone() -> None:
         deep = [deep]
     found = faults(strict({"type": "object", "properties": {"a": {"type": "integer"}}}), {"a": 1}, {"b": deep}, {})
     assert set(found) <= {1}
+
+
+def test_a_draft_that_cannot_validate_is_named_with_those_that_can() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-03/schema#", "type": "object"}
+    decoder(schema)
+    with pytest.raises(InvalidSchema) as refused:
+        strict(schema)
+    assert str(refused.value) == (
+        "a JSON Schema that records cannot be validated with: its $schema is http://json-schema.org/draft-03/schema#, "
+        "and drafts 4, 6, 7, 2019-09 and 2020-12 can be used"
+    )
+
+
+def test_nullable_is_no_keyword_of_json_schema_and_allows_no_null() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "nullable": True}, "b": {"type": ["string", "null"]}},
+    }
+    good, bad = {"a": "x", "b": None}, {"a": None, "b": "x"}
+    assert set(faults(strict(schema), good, bad, {})) == {1}
+    assert not faults(decoder(schema), good, bad, {})

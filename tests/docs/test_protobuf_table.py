@@ -18,6 +18,7 @@ syntax = "proto3";
 import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; import "google/protobuf/any.proto";
 import "google/protobuf/struct.proto"; import "google/protobuf/wrappers.proto"; import "google/protobuf/empty.proto";
 import "confluent/type/decimal.proto";
+import "additionalTypes/decimal.proto";
 """
 NAMED = {"enum": "enum E { A = 0; }", "int64 x": "message M { int64 x = 1; }"}
 """What `an enum`, and `a message with an int64 x`, mean."""

@@ -40,6 +40,9 @@ class RecordValidator:
     def __init__(self, documents: Documents) -> None:
         """Raises `InvalidSchema`."""
         draft = documents.draft
+        if draft not in VALIDATORS:
+            why = f"its $schema is {documents.root['$schema']}, and drafts 4, 6, 7, 2019-09 and 2020-12 can be used"
+            raise InvalidSchema(f"a JSON Schema that records cannot be validated with: {why}")
         patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
         try:
             registry = jsonschema_rs.Registry(documents.by_address.items(), DRAFTS[draft], documents.at)

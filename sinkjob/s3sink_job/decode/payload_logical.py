@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from s3sink_job.columns.decimals import decimals_of
 from s3sink_job.columns.duckdb_functions import query
 from s3sink_job.columns.types import TEXT, Column
-from s3sink_job.decode.payload_schema import PayloadSchema
+from s3sink_job.decode.payload_schema import DATE_TIME, PayloadSchema
 from s3sink_job.decode.payload_values import DAY, Misfit, payload_value
 
 
@@ -59,7 +59,14 @@ def _leaf(column: Column, schema: PayloadSchema) -> Column:
         return _decimals(column, schema) if pa.types.is_decimal(kind) else from_base64(column)
     if pa.types.is_time(kind) and not _all(pc.and_(pc.greater_equal(column, 0), pc.less(column, DAY))):
         raise Misfit("not a time of day")
-    return column.cast(kind)
+    return _instants(column, kind) if schema.type == DATE_TIME else column.cast(kind)
+
+
+def _instants(column: Column, kind: pa.DataType) -> Column:
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:  # RFC 3339 has `t` and `z`, too, and hardly anybody writes them
+        return pc.ascii_upper(column).cast(kind)
 
 
 def _decimals(column: Column, schema: PayloadSchema) -> Column:

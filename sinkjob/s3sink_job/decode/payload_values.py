@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from s3sink_job.decode.json_columns import written
 from s3sink_job.decode.json_inference import Number, Real, Repeated, described
@@ -136,7 +137,7 @@ def _text(value: int | Real | Number) -> str:
 def _time(value: str, schema: PayloadSchema, where: str) -> int:
     """By the parser that reads whole columns."""
     try:
-        found: int = pa.scalar(value).cast(schema.kind).value
+        found: int = pc.ascii_upper(pa.scalar(value)).cast(schema.kind).value
     except pa.ArrowInvalid:
         example = "2026-01-31T12:00:00.123456Z" if schema.type == "date-time" else "2026-01-31"
         raise Misfit(f"{where} is a string that is no {schema.type} like {example}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,14 @@ from s3sink_job.decode.proto_wire import NotProtobuf, Unknown
 from s3sink_job.decode.record_bytes import Records
 from s3sink_job.decode.row_groups import with_rows
 from s3sink_job.decode.text_cache import TextCache
-from s3sink_job.decode.writer_schemas import WriterSchema, size_of
+from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema, size_of
 
 KEPT_TEXT = 4 * 2**20
 """Characters of schemas that stay parsed."""
+MOST_NAMED = 100
+"""Unknown fields that are counted by number. Bytes of another kind may read as thousands of fields."""
+UnknownField: TypeAlias = tuple[str, int]
+OTHERS: UnknownField = ("", 0)
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +58,7 @@ class ProtobufDecoder:
                 own: Unknown = Counter()
                 try:
                     found.append(read_row(self._message, column[row].as_py()[skip:], own))
-                    unknown += own
+                    unknown.update(own)
                 except NotProtobuf as error:
                     found.append(None)
                     faults[row] = error.fault
@@ -64,13 +68,24 @@ class ProtobufDecoder:
 
     def _count(self, unknown: Unknown) -> None:
         """Logs each field once, and all of them again when there are ten times as many."""
-        new = not unknown.keys() <= self.unknown.keys()
-        self.unknown += unknown
-        self.unknown_fields = unknown.total()
-        if new or (unknown and self.unknown.total() >= 10 * self._logged):
-            self._logged = self.unknown.total()
-            fields = ", ".join(f"{name} field {number}: {times}" for (name, number), times in self.unknown.items())
-            log.warning("%s: values that the schema has no field for are left out: %s", self.name, fields)
+        shown: list[UnknownField] = []
+        for field, times in unknown.items():
+            named = field in self.unknown or len(self.unknown) < MOST_NAMED
+            counted = field if named else OTHERS
+            if counted not in self.unknown:
+                shown.append(counted)
+            self.unknown[counted] += times
+        self.unknown_fields, total = unknown.total(), self.unknown.total()
+        if total >= 10 * self._logged:
+            self._logged, shown = total, list(self.unknown)
+        if shown:
+            text = ", ".join(f"{_shown(field)}: {self.unknown[field]}" for field in shown)
+            log.warning("%s: values that the schema has no field for are left out: %s", self.name, text)
+
+
+def _shown(field: UnknownField) -> str:
+    name, number = field
+    return "others" if field == OTHERS else f"{name} field {number}"
 
 
 class _Schema:
@@ -93,4 +108,10 @@ _SCHEMAS = TextCache(_Schema, size_of, KEPT_TEXT)
 
 def decoder_of(schema: WriterSchema, path: MessagePath) -> ProtobufDecoder:
     """Kept by the process. Raises `InvalidSchema`."""
-    return _SCHEMAS.of(schema).decoder(path)
+    try:
+        return _SCHEMAS.of(schema).decoder(path)
+    except InvalidSchema:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        # A schema that Google's library breaks at makes its own records bad. Any other error would end the Spark job.
+        raise InvalidSchema(f"not a Protobuf schema that can be read: {error}") from error

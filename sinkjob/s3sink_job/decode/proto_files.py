@@ -6,22 +6,21 @@ import base64
 import binascii
 import importlib
 import re
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 
-from s3sink_job.decode.proto_text import parse_file
+from s3sink_job.decode.proto_text import ROOT, parse_file
 from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
 
-ROOT = "schema.proto"
-"""Registries keep no name of the file."""
 BUILT_IN = re.compile(r"google/[a-z0-9_]+(?:/[a-z0-9_]+)*\.proto")
 """Files of the packages `protobuf` and `googleapis-common-protos`."""
 WELL_KNOWN = "google/protobuf/"
-CONFLUENT = {
+OF_SERIALIZERS = {
     "confluent/meta.proto": """
         syntax = "proto3";
         package confluent;
@@ -41,9 +40,16 @@ CONFLUENT = {
         message Variant { bytes metadata = 1; bytes value = 2; }
         """,
     "confluent/types/decimal.proto": 'import public "confluent/type/decimal.proto";',
+    "metadata/metadata.proto": "package metadata;",
+    "additionalTypes/decimal.proto": """
+        syntax = "proto3";
+        package additionalTypes;
+        message Decimal { int64 units = 1; int32 fraction = 2; uint32 precision = 3; int32 scale = 4; }
+        """,
 }
-"""Serializers of Confluent do not register these. Their extensions are options, which change no record."""
-BASE64 = re.compile(r"[A-Za-z0-9+/\s]+=*\s*")
+"""Serializers of Confluent, and of AWS (the last two), do not register these. Their extensions are options, which
+change no record."""
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]++=*\s*", re.ASCII)
 MOST_IMPORTS = 1_000
 MessagePath: TypeAlias = tuple[int, ...] | str | int
 """A message of a file: its place in the file, the place of a message in that one, and so on; or its full name; or its
@@ -138,8 +144,8 @@ class _Linker:
         """References first, but well-known types are always Google's own."""
         if name in self._texts and not name.startswith(WELL_KNOWN):
             return _file(name, self._texts[name])
-        if name in CONFLUENT:
-            return parse_file(name, CONFLUENT[name])
+        if name in OF_SERIALIZERS:
+            return parse_file(name, OF_SERIALIZERS[name])
         if BUILT_IN.fullmatch(name):
             try:
                 module = importlib.import_module(f"{name.removesuffix('.proto').replace('/', '.')}_pb2")
@@ -156,7 +162,18 @@ def _file(name: str, text: str) -> FileDescriptorProto:
         try:
             file = FileDescriptorProto.FromString(base64.b64decode(text, validate=False))
         except (binascii.Error, DecodeError) as error:
-            raise InvalidSchema(f"not a Protobuf schema: neither a .proto text nor a descriptor: {error}") from None
+            what = "" if name == ROOT else f"{name} is "
+            why = f"{what}neither a .proto text nor a descriptor: {error}"
+            raise InvalidSchema(f"not a Protobuf schema: {why}") from None
         file.name = name
+        _without_json_names(file.message_type)
         return file
     return parse_file(name, text)
+
+
+def _without_json_names(messages: Iterable[DescriptorProto]) -> None:
+    """As `parse_file` does it."""
+    for message in messages:
+        for field in message.field:
+            field.json_name = field.name
+        _without_json_names(message.nested_type)

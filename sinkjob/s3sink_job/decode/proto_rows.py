@@ -33,6 +33,7 @@ from s3sink_job.decode.proto_types import (
 from s3sink_job.decode.proto_wire import NotProtobuf, State, Unknown, read_state
 
 A_SECOND = 1_000_000_000
+FLOAT = Scalar("float")
 EXACT = 2**53
 """Up to here a double holds every whole number."""
 
@@ -108,8 +109,9 @@ class _Values:
                 return tree["fields" if name == STRUCT else "values"] if name in (STRUCT, LIST) else tree
             case Timestamp():
                 return _time_text(self.of(kind, state, path))
-            case _:
-                return _json(self.of(kind, state, path))
+            case Wrapper(message):
+                return self._leaf(message.fields[0], state, path)
+        raise TypeError(f"{kind} is no message")
 
     def _leaf(self, field: Field, state: State, path: str) -> Any:
         found = state.get(field.number)
@@ -118,7 +120,7 @@ class _Values:
         if field.repeated and not isinstance(field.type, Scalar | Enum):
             return [self._tree(field.type, item, f"{path}[{n}]") for n, item in enumerate(found or ())]
         if field.repeated or isinstance(field.type, Scalar | Enum):
-            return _json(self._value(field, state, path))
+            return _json(self._value(field, state, path), single=field.type == FLOAT)
         return None if found is None and field.presence else self._tree(field.type, found or {}, path)
 
 
@@ -168,7 +170,8 @@ def _json_number(value: Any) -> Any:
     return int(value) if whole else value
 
 
-def _json(value: Any) -> Any:
+def _json(value: Any, *, single: bool) -> Any:
+    """`single`: a number has the digits of a `float`, and not those of the double with the same value."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()
@@ -177,6 +180,8 @@ def _json(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
         case list():
-            return [_json(item) for item in value]
+            return [_json(item, single=single) for item in value]
+        case float() if single:
+            return float(str(np.float32(value)))
         case _:
             return value

@@ -13,6 +13,7 @@ from google.protobuf.descriptor_pb2 import (
     FieldDescriptorProto,
     FileDescriptorProto,
 )
+from google.protobuf.message import Message
 from google.protobuf.text_format import Merge, ParseError
 
 from s3sink_job.decode.proto_tokens import END, Tokens
@@ -29,6 +30,8 @@ SCALARS = {
 }
 SYNTAXES = ("proto2", "proto3")
 EDITIONS = {name: number for name, number in Edition.items() if name.removeprefix("EDITION_").isdigit()}
+ROOT = "the schema itself"
+"""Registries keep no name of the file. This one is in no import: references may have any name of a file."""
 MOST_LEVELS = 30
 """Messages within each other. Google's own limit is 32."""
 
@@ -40,7 +43,7 @@ def parse_file(name: str, text: str) -> FileDescriptorProto:
 
 class _FileParser:
     def __init__(self, name: str, text: str) -> None:
-        self._tokens = Tokens(text)
+        self._tokens = Tokens(text, "" if name == ROOT else name)
         self._file = FileDescriptorProto(name=name, syntax="proto2")
 
     def parse(self) -> FileDescriptorProto:
@@ -170,6 +173,7 @@ class _FileParser:
             self._type(field)
             self._name_and_number(field)
             tokens.expect(";")
+        field.json_name = field.name  # fields that are alike in JSON may be refused, and no record has these names
         return field
 
     def _type(self, field: FieldDescriptorProto) -> None:
@@ -244,8 +248,11 @@ class _FileParser:
                     tokens.skip_pair()
                 tokens.expect(";")
 
-    def _option(self, options: object) -> None:
-        """Keeps options that change how records are read: `packed`, `map_entry`, `features` and so on."""
+    def _option(self, options: Message) -> None:
+        """Keeps options that change how records are read: `packed`, `map_entry`, `features` and so on.
+
+        Others are passed over: those in parentheses are somebody's own, also if they have a name of Google's.
+        """
         tokens = self._tokens
         names = [self._option_name()]
         while tokens.took("."):
@@ -257,19 +264,21 @@ class _FileParser:
             tokens.took("-")
             value = tokens.string() if tokens.next.kind == "string" else tokens.take().text
         match names:
+            case [name, *_] if name not in options.DESCRIPTOR.fields_by_name:
+                pass
             case ["packed" | "map_entry" | "allow_alias" | "message_set_wire_format" as name]:
                 setattr(options, name, value == "true")
-            case ["features", name]:
+            case ["features", name] if not name.startswith("("):
                 self._features(options, f"{name}: {value}")
             case ["features"]:
                 self._features(options, value)
 
     def _option_name(self) -> str:
         if self._tokens.next.text == "(":
-            return self._tokens.skip_pair()
+            return f"({self._tokens.skip_pair()})"
         return self._tokens.name()
 
-    def _features(self, options: object, text: str) -> None:
+    def _features(self, options: Message, text: str) -> None:
         features: FeatureSet = options.features  # type: ignore[attr-defined]
         try:
             Merge(text, features, allow_unknown_extension=True)

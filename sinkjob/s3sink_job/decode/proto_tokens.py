@@ -21,6 +21,8 @@ ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-
 ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 PAIRS = {"{": "}", "[": "]", "<": ">", "(": ")"}
 END = ""
+MARK = "\ufeff"
+"""Of the byte order. Some editors write it."""
 
 
 class Token(NamedTuple):
@@ -31,12 +33,13 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    def __init__(self, text: str) -> None:
-        """Raises `InvalidSchema`."""
-        self._text = text
+    def __init__(self, text: str, file: str = "") -> None:
+        """Messages name the file, if it has a name. Raises `InvalidSchema`."""
+        self._where = f" of {file}" if file else ""
+        self._text = text = _encodable(text)
         self._tokens: list[Token] = []
         self._next = 0
-        at = 0
+        at = len(MARK) if text.startswith(MARK) else 0
         while at < len(text):
             found = TOKEN.match(text, at)
             if found is None:
@@ -100,7 +103,7 @@ class Tokens:
         parts = []
         while self.next.kind == "string":
             parts.append(ESCAPE.sub(_escaped, self.take().text[1:-1]))
-        return "".join(parts)
+        return _encodable("".join(parts))
 
     @property
     def _shown(self) -> str:
@@ -108,6 +111,8 @@ class Tokens:
 
     def skip_pair(self) -> str:
         """Takes a bracket with everything up to the one that closes it. Returns what is between them."""
+        if self.next.text not in PAIRS:
+            self.fail(f"a bracket is expected, and not {self._shown}")
         start, open_ones = self.next.at + 1, []
         while True:
             token = self.take()
@@ -119,20 +124,29 @@ class Tokens:
                 return self._text[start : token.at]
 
     def skip_statement(self) -> None:
-        """Up to the semicolon, or to the end of the braces."""
+        """Up to the semicolon, or to the end of the braces. There may be both in options of it."""
         while not self.took(";"):
-            if self.next.text == "{":
-                self.skip_pair()
-                self.took(";")
-                return
-            self.take()
+            match self.next.text:
+                case "{":
+                    self.skip_pair()
+                    self.took(";")
+                    return
+                case "[" | "(":
+                    self.skip_pair()
+                case _:
+                    self.take()
 
     def fail(self, why: str) -> NoReturn:
         self._fail(why, self.next.at)
 
     def _fail(self, why: str, at: int) -> NoReturn:
         line = self._text.count("\n", 0, at) + 1
-        raise InvalidSchema(f"not a Protobuf schema: line {line}: {why}")
+        raise InvalidSchema(f"not a Protobuf schema: line {line}{self._where}: {why}")
+
+
+def _encodable(text: str) -> str:
+    """JSON and escapes may have halves of a character. Two of them are one; one alone is in no descriptor or log."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _escaped(found: re.Match[str]) -> str:
