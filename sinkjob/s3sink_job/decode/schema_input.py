@@ -27,11 +27,16 @@ from s3sink_job.decode.record_bytes import Ints, Records
 from s3sink_job.decode.row_groups import RowGroup, in_order
 from s3sink_job.decode.schema_language import SchemaDecoder, SchemaFamily, SchemaLanguage
 from s3sink_job.decode.typed_input import NO_SCHEMA, TypedInput, no_schemas
-from s3sink_job.decode.writer_schemas import InvalidSchema, SourceSchema, WriterSchema
+from s3sink_job.decode.writer_schemas import InvalidSchema, SourceSchema, WriterSchema, numbered
 from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS
 
 WHOLE = "value"
 """The column of values that are no records."""
+LONG_ID = (
+    "this may be an id of 8 bytes, as version 2 of Apicurio's serializers writes it. They write 4 bytes with"
+    " apicurio.registry.as-confluent=true"
+)
+"""No registry has the id 0, and ids of 8 bytes begin with four zero bytes."""
 ONE_TEXT = pa.struct([("text", TEXT)])
 
 
@@ -198,7 +203,8 @@ class SchemaInput(TypedInput):
 
     def _decoder(self, schema: WriterSchema | None, key: SchemaKey, name: str) -> SchemaDecoder | Fault:
         if schema is None:
-            return Fault("UnknownSchemaId", f"{self.part} has the {name}, which the schema registry does not have")
+            why = f"{self.part} has the {name}, which the schema registry does not have"
+            return Fault("UnknownSchemaId", f"{why}: {LONG_ID}" if key.schema == numbered(0) else why)
         kind = self._language.kind
         if schema.kind != kind:
             why = f"{self.part} has {name}, which is {schema.kind} and not {kind}: check spec.source.{self.part}.format"
