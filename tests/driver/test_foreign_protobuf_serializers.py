@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -20,6 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_tools import protoc
 from py4j.java_gateway import JavaGateway
 
+from tests.decode.guid_registry import with_guids
 from tests.harness import World
 from tests.java import java_gateway
 from tools.parts.jars import protobuf_serializer_jars
@@ -126,6 +127,50 @@ def test_confluents_serializer_loses_no_value(world: World, registry: SchemaRegi
     assert drained(world, registry) == [expected(n) for n in range(100)]
 
 
+def test_guids_and_indexes_in_headers_are_read(world: World, registry: SchemaRegistry, tmp_path: Path) -> None:
+    """Confluent's serializer writes the indexes behind the GUID: of the first message, another one, a nested one."""
+    world.kafka.create_topic(world.topic, 1)
+    text = f"{HEAD} {ADDRESS} message Batch {{ {ORDER} }}"
+    files = compiled(tmp_path, {"order.proto": text})
+    order_made, of_key = message_class(files, "shop.Batch.Order"), message_class(files, "shop.Address")
+    with with_guids(registry, []) as url:
+        client = SchemaRegistryClient({"url": url})
+        conf = {"use.deprecated.format": False, "subject.name.strategy.type": "TOPIC_RECORD"}
+        in_header = {**conf, "schema.id.serializer": header_schema_id_serializer}
+        made = {
+            (of, own): ProtobufSerializer(of, client, in_header if own else conf)
+            for of in (order_made, of_key)
+            for own in (True, False)
+        }
+
+        def record(number: int) -> tuple[bytes, bytes, Headers, None]:
+            headers: Headers = []
+            own = bool(number % 3)
+            key, value = (
+                made[type(message), own](message, SerializationContext(world.topic, part, headers if own else None))
+                for part, message in (
+                    (MessageField.KEY, of_key(city=f"c{number}")),
+                    (MessageField.VALUE, order(order_made, number)),
+                )
+            )
+            return key, value, headers, None
+
+        records = [record(n) for n in range(60)]
+        in_value, in_key = dict(records[1][2])["__value_schema_id"], dict(records[1][2])["__key_schema_id"]
+        assert (in_value[17:], in_key[17:]) == (b"\x04\x02\x00", b"\x00")
+        assert records[1][1] == order(order_made, 1).SerializeToString()
+        world.kafka.produce(world.topic, records, 0)
+        part = {"format": "Protobuf", "schemaRegistry": {"url": url}}
+        driver = world.drain(
+            source={"key": part, "value": part}, format={"type": "Parquet", "columns": {"meta": "Kafka"}}
+        )
+        assert world.verify(driver).ok
+
+    rows = rows_of(world)
+    assert [json.loads(row["_key"]) for row in rows] == [{"city": f"c{n}"} for n in range(60)]
+    assert [{name: row[name] for name in expected(0)} for row in rows] == [expected(n) for n in range(60)]
+
+
 @pytest.fixture(scope="module")
 def java() -> Iterator[JavaGateway]:
     with java_gateway(protobuf_serializer_jars()) as opened:
@@ -198,6 +243,8 @@ def test_names_of_messages_in_headers_and_in_front_are_mixed_in_one_topic(
         assert names[number] >= wanted | {f"apicurio.{part}.{kind}" for part in ("key", "value")}
         assert records[number][1] == order(made, number).SerializeToString()
     assert not names[3]
+    long, no_headers = apicurio.serialize(order(made, 0), **{"headers.enabled": "false"})
+    assert (long[:5], no_headers) == (bytes(5), []), "ids of 8 bytes, which docs/schemas.md warns of"
     world.kafka.produce(world.topic, records, 0)
 
     part = {"format": "Protobuf", "schemaRegistry": {"url": registry.url}}
