@@ -222,6 +222,7 @@ BAD = {
     "negative index": (framed(1, b"\x02\x01", b""), "InvalidSchema", "without the message [-1]"),
     "long indexes": (framed(1, LONG_INDEXES, b""), "InvalidSchema", "without the message [-9223372036854775808, -92"),
     "far index": (framed(1, b"\x02\x12", b""), "InvalidSchema", "without the message [9]: it has 4 messages"),
+    "id of 8 bytes": (framed(0, b"\x00\x00\x00\x07", b""), "UnknownSchemaId", "apicurio.registry.as-confluent=true"),
     "unknown id": (framed(99, ORDER, b""), "UnknownSchemaId", "schema id 99"),
     "no schema": (framed(4, ORDER, b""), "InvalidSchema", "schema id 4 is not a Protobuf schema: line 1: a name is"),
     "other kind": (framed(5, ORDER, b""), "WrongSchemaType", "which is AVRO and not PROTOBUF"),

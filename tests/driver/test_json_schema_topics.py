@@ -11,12 +11,18 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    header_schema_id_serializer,
+)
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from py4j.java_gateway import JavaGateway
 
 from s3sink_job.proof.registry_check import registry_checks
+from tests.decode.guid_registry import with_guids
 from tests.harness import World
 from tests.java import java_gateway
 from tools.parts.jars import json_schema_serializer_jars
@@ -24,6 +30,7 @@ from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
+Headers = list[tuple[str, bytes | None]]
 DRAFT = {"$schema": "http://json-schema.org/draft-07/schema#"}
 """Apicurio knows JSON Schemas by it."""
 ADDRESS = {**DRAFT, "type": "object", "properties": {"city": {"type": "string"}}, "additionalProperties": False}
@@ -127,23 +134,69 @@ def java() -> Iterator[JavaGateway]:
         yield opened
 
 
-def test_a_java_serializer_loses_no_value(
-    java: JavaGateway, world: World, registry: SchemaRegistry, part: dict[str, Any]
+def test_guids_in_headers_are_read_beside_ids_in_front(
+    world: World, registry: SchemaRegistry, part: dict[str, Any]
 ) -> None:
+    with with_guids(registry, []) as url:
+        client = SchemaRegistryClient({"url": url})
+        in_header = {"schema.id.serializer": header_schema_id_serializer}
+        values, keys = (
+            [JSONSerializer(json.dumps(schema), client, conf=conf) for conf in (None, in_header)]
+            for schema in (ORDER, KEY)
+        )
+
+        def record(number: int) -> tuple[bytes, bytes, Headers, None]:
+            headers: Headers = []
+            own = number % 3 > 0
+            of_key, of_value = (
+                SerializationContext(world.topic, one, headers if own else None)
+                for one in (MessageField.KEY, MessageField.VALUE)
+            )
+            return keys[own](number, of_key), values[own](order(number), of_value), headers, None
+
+        records = [record(n) for n in range(60)]
+        assert (records[1][1][:1], {name for name, _ in records[1][2]}) == (
+            b"{",
+            {"__key_schema_id", "__value_schema_id"},
+        )
+        world.kafka.produce(world.topic, records, 0)
+        own_part = {**part, "schemaRegistry": {"url": url}}
+        parquet = {"type": "Parquet", "columns": {"meta": "Kafka"}}
+        driver = world.drain(source={"key": own_part, "value": {**own_part, "validate": True}}, format=parquet)
+        assert world.verify(driver).ok
+
+    found = rows(world)
+    assert [{name: one[name] for name in row(0)} for one in found] == [row(n) for n in range(60)]
+    assert [one["_key"] for one in found] == [str(n) for n in range(60)]
+
+
+@pytest.mark.parametrize("by", ["", "contentId", "globalId"], ids=["in front", "content ids", "global ids"])
+def test_a_java_serializer_loses_no_value(
+    java: JavaGateway, world: World, registry: SchemaRegistry, part: dict[str, Any], by: str
+) -> None:
+    registry.register(f"{world.topic}-before", json.dumps(ORDER), kind="JSON")
     registry.register(f"{world.topic}-value", json.dumps(ORDER), kind="JSON")
     options, serde = java.jvm.java.util.HashMap(), java.jvm.io.apicurio.registry.serde
     for name, setting in {
         "url": f"http://{registry.host}:{registry.port}/apis/registry/v2",
         "find-latest": "true",
-        "headers.enabled": "false",
-        "use-id": "contentId",
+        "headers.enabled": str(bool(by)).lower(),
+        "use-id": by or "contentId",
         "id-handler": "io.apicurio.registry.serde.Legacy4ByteIdHandler",
     }.items():
         options.put(f"apicurio.registry.{name}", setting)
     serializer = serde.jsonschema.JsonSchemaKafkaSerializer()
     serializer.configure(options, False)
     mapper = java.jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    world.produce([bytes(serializer.serialize(world.topic, mapper.readTree(json.dumps(order(n))))) for n in range(60)])
+
+    def record(number: int) -> tuple[None, bytes, Headers, None]:
+        headers = java.jvm.org.apache.kafka.common.header.internals.RecordHeaders()
+        value = bytes(serializer.serialize(world.topic, headers, mapper.readTree(json.dumps(order(number)))))
+        return None, value, [(header.key(), bytes(header.value())) for header in headers.toArray()], None
+
+    records = [record(n) for n in range(60)]
+    assert (f"apicurio.value.{by}" in dict(records[0][2])) is bool(by)
+    world.kafka.produce(world.topic, records, 0)
 
     driver = world.drain(source={"value": {**part, "validate": True}}, format={"type": "Parquet"})
 

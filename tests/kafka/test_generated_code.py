@@ -8,9 +8,10 @@ import pytest
 
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.batch_size import without_large
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS
 from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.kafka.slice_reader import read_slices
+from s3sink_job.task.encoding import KAFKA_COLUMNS
 from tests.harness import World
 
 COMPILED = 8000
@@ -38,9 +39,11 @@ def generated(world: World, columns: tuple[str, ...], condition: str | None = No
     [
         (("value",), None),
         (("key", "value", *SCHEMA_IDS.values()), None),
+        (("key", "value", *SCHEMA_IDS.values(), *MESSAGES.values()), None),
+        (KAFKA_COLUMNS, None),
         (("value", HEADER, SCHEMA_IDS["value"]), f"{HEADER} = X'61'"),
     ],
-    ids=["value", "both ids", "an id and a condition"],
+    ids=["value", "both ids", "both ids and messages", "all columns", "an id and a condition"],
 )
 def test_code_that_reads_usual_columns_is_small_enough_to_be_compiled(
     world: World, columns: tuple[str, ...], condition: str | None

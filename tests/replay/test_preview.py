@@ -91,16 +91,11 @@ def test_a_dead_letter_that_is_there_twice_counts_once() -> None:
 
 def test_ids_of_schemas_come_from_the_last_header_of_their_name() -> None:
     headers = [("__value_schema_id", b"\x01old"), ("__value_schema_id", b"\x01new"), ("apicurio.key.globalId", b"7")]
-    (group,) = grouped(
-        [
-            letter(1, 1, headers),
-        ]
-    )
-    batch = group.batch()
-    assert (batch.column("value_schema_id").to_pylist(), batch.column("key_schema_id").to_pylist()) == (
-        [b"\x01new"],
-        [b"g7"],
-    )
+    headers += [("apicurio.protobuf.type.key", b"Old"), ("apicurio.protobuf.type.key", b"Key")]
+    (group,) = grouped([letter(1, 1, headers)])
+    (found,) = group.batch().to_pylist()
+    assert (found["value_schema_id"], found["key_schema_id"]) == (b"\x01new", b"g7")
+    assert (found["value_message"], found["key_message"]) == (None, b"Key")
 
 
 def test_dead_letters_are_decoded_some_megabytes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,9 @@ def test_schemas_that_headers_name_travel_like_all_others() -> None:
     assert handout.for_topics({}) == found
 
 
+APICURIO = "http://r/apis/ccompat/v7"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "wanted"),
     [
@@ -70,6 +73,13 @@ def test_schemas_that_headers_name_travel_like_all_others() -> None:
         ),
         ({}, {"schema": '"long"'}, ("value",)),
         ({}, {"format": "Json"}, ("value",)),
+        ({}, {"schemaRegistry": {"url": APICURIO}}, ("value", "value_schema_id")),
+        ({}, {"format": "Protobuf", "schemaRegistry": {"url": "http://r"}}, ("value", "value_schema_id")),
+        (
+            {},
+            {"format": "Protobuf", "schemaRegistry": {"url": APICURIO}},
+            ("value", "value_schema_id", "value_message"),
+        ),
     ],
 )
 def test_headers_are_read_only_where_they_may_name_a_schema(

@@ -26,6 +26,7 @@ _FORMATS: Mapping[str, str] = {
     "io.apicurio.registry.utils.converter.ExtJsonConverter": "JsonSchema",
     "io.apicurio.registry.utils.converter.ProtobufConverter": "Protobuf",
 }
+AS_CONFLUENT = "apicurio.registry.as-confluent"
 _SAME = {
     "auto.register.schemas": "S3Sink only reads schemas",
     "schemas.cache.size": "S3Sink keeps every schema that it has read",
@@ -45,7 +46,7 @@ _SAME = {
     "registry.name": "records name their schema by its id",
     "schemaname": "records name their schema by its id",
     "jackson.avro.enabled": "records are decoded into columns",
-    "apicurio.registry.as-confluent": "both framings of ids are read",
+    AS_CONFLUENT: "ids of 4 bytes in front of records are read",
     "apicurio.registry.auto-register": "S3Sink only reads schemas",
     "apicurio.registry.find-latest": "records are decoded with the schema that they name",
 }
@@ -148,6 +149,8 @@ def _options(draft: Draft, key: str, options: Mapping[str, str]) -> None:
             continue
         if option == "schemas.enable":
             draft.exact(name, "has no meaning for this converter")
+        elif option.lower() == AS_CONFLUENT and draft.text(name).strip().lower() != "true":
+            draft.lost(name, "ids of 8 bytes in front of records are not read; see docs/schemas.md#ids-in-headers")
         elif option.lower() in _SAME:
             draft.exact(name, _SAME[option.lower()])
         elif "ssl." in option:

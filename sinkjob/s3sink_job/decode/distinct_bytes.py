@@ -30,7 +30,7 @@ def distinct_bytes(records: Records, at: Ints, widths: Widths, wrong: Mask) -> D
         return DistinctBytes([None], np.zeros(len(wrong), np.int64))
     width = same_width(widths, wrong)
     if width is None:
-        return _encoded(_any_widths(records, at, np.where(wrong, 0, widths)), wrong)
+        return _encoded(first_bytes(records, at, np.where(wrong, 0, widths)), wrong)
     if width > NUMBER:
         found = np.ascontiguousarray(records.unaligned(f"V{width}")[at]).view(np.uint8).reshape(-1, width)
         if not wrong.any() and (found == found[0]).all():
@@ -68,7 +68,8 @@ def without_first_bytes(records: Records, widths: Ints) -> Column:
     return _binary(bounds, records.data[: records.size][kept])
 
 
-def _any_widths(records: Records, at: Ints, widths: Ints) -> Column:
+def first_bytes(records: Records, at: Ints, widths: Ints) -> Column:
+    """The bytes that begin at these positions, each its own number of them."""
     bounds = np.zeros(len(widths) + 1, np.int64)
     np.cumsum(widths, out=bounds[1:])
     return _binary(bounds, records.data[_places(at, widths)])

@@ -16,13 +16,15 @@ import pyarrow as pa
 from s3sink_job.columns.types import Column
 from s3sink_job.decode.bad_records import Fault
 from s3sink_job.decode.distinct_bytes import Widths, distinct_bytes, paired, same_width, without_first_bytes
-from s3sink_job.decode.header_schemas import HeaderSchemas, header_schemas
+from s3sink_job.decode.header_schemas import HeaderColumns, HeaderSchemas, header_schemas
 from s3sink_job.decode.record_bytes import Ints, Mask, Records
 from s3sink_job.decode.schema_language import Message
 from s3sink_job.decode.writer_schemas import SchemaId, numbered
 
 ID_FRAME = 5
 """Bytes of a frame without a message: 0, and the id of the schema."""
+FIRST_TAG = 8
+"""No field of Protobuf begins with a lower byte. Some serializers of Apicurio put indexes in front beside a header."""
 NOT_FRAMED = "NotWireFormat"
 MessageLengths = Callable[[Records, Ints], Ints]
 """See `SchemaLanguage.message_lengths`."""
@@ -76,23 +78,22 @@ def plain_payloads(column: Column) -> Payloads:
 
 def framed_payloads(
     column: Column,
-    headers: Column | None,
+    headers: HeaderColumns,
     part: str,
     message_lengths: MessageLengths | None,
     *,
-    apicurio: bool = False,
     frame_shows: bool = False,
 ) -> Payloads:
-    """Values that name their schema, each in its own way. `headers` is the column of `schema_ids.py` for this part.
+    """Values that name their schema, each in its own way.
 
-    `message_lengths`: None for languages without messages. `apicurio`: whether the registry is one. `frame_shows`:
-    whether a value that begins with zero has a frame for sure, so that its header does not matter.
+    `message_lengths`: None for languages without messages. `frame_shows`: whether a value that begins with zero has a
+    frame for sure, so that its header does not matter.
     """
     found = plain_payloads(column)
     if not len(found.rows):
         return found
     records, begin = found.records, found.records.bounds[:-1]
-    named = header_schemas(headers, found.rows, apicurio=apicurio)
+    named = header_schemas(headers, found.rows)
     lengths_of_values = np.diff(records.bounds)
     if named is None and message_lengths is None:
         frame = _shared_frame(records, int(lengths_of_values.min()))
@@ -111,9 +112,7 @@ def framed_payloads(
         found.refuse(named.invalid, lambda place: named.why_invalid(place, part))
         wrong |= named.invalid
     if message_lengths is not None:
-        lengths = message_lengths(records, begin + widths)
-        if named is not None:
-            lengths[named.has_message] = 0
+        lengths = _message_lengths(records, begin + widths, named, message_lengths)
         cut = ~wrong & (lengths < 0)
         found.refuse(cut, lambda _: f"{part} ends within the indexes of its message")
         wrong |= cut
@@ -134,6 +133,19 @@ def _shared_frame(records: Records, shortest: int) -> bytes | None:
     starts = records.unaligned("<i8")[records.bounds[:-1]] & (256**ID_FRAME - 1)
     frame = int(starts[0]).to_bytes(ID_FRAME, "little")
     return frame if frame[0] == 0 and (starts == starts[0]).all() else None
+
+
+def _message_lengths(records: Records, at: Ints, named: HeaderSchemas | None, lengths_at: MessageLengths) -> Ints:
+    """How many bytes from `at` on say which message a value is; -1 for a value that is cut within them."""
+    if named is None:
+        return lengths_at(records, at)
+    repeated, end = named.repeated_lengths(records), records.bounds[1:]
+    at = at + repeated
+    without_indexes = named.has_name & ((at >= end) | (records.data[at] >= FIRST_TAG))
+    without_indexes |= named.has_message
+    lengths = lengths_at(records, np.where(without_indexes, end, at))
+    lengths[without_indexes] = 0
+    return np.where(lengths < 0, lengths, repeated + lengths)
 
 
 def _no_frame(value: bytes, part: str) -> str:
@@ -161,8 +173,8 @@ def _keys_with_headers(
         if frame is None or name is None:
             keys.append(_key_of(frame))
         else:
-            message = frame if name.message is None else name.message
-            keys.append(SchemaKey(name.schema, message if messages else b""))
+            in_front = frame.removeprefix(name.repeated)
+            keys.append(SchemaKey(name.schema, (in_front or name.message or b"") if messages else b""))
     return keys, codes
 
 

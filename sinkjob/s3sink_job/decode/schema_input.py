@@ -21,16 +21,22 @@ from s3sink_job.decode.column_values import column_values
 from s3sink_job.decode.field_values import FieldValues, field_name
 from s3sink_job.decode.framing import Payloads, SchemaKey, framed_payloads, plain_payloads
 from s3sink_job.decode.glue_framing import glue_payloads
+from s3sink_job.decode.header_schemas import HeaderColumns
 from s3sink_job.decode.input_format import InputSettings
 from s3sink_job.decode.record_bytes import Ints, Records
 from s3sink_job.decode.row_groups import RowGroup, in_order
 from s3sink_job.decode.schema_language import SchemaDecoder, SchemaFamily, SchemaLanguage
 from s3sink_job.decode.typed_input import NO_SCHEMA, TypedInput, no_schemas
-from s3sink_job.decode.writer_schemas import InvalidSchema, SourceSchema, WriterSchema
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.decode.writer_schemas import InvalidSchema, SourceSchema, WriterSchema, numbered
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS
 
 WHOLE = "value"
 """The column of values that are no records."""
+LONG_ID = (
+    "this may be an id of 8 bytes, as version 2 of Apicurio's serializers writes it. They write 4 bytes with"
+    " apicurio.registry.as-confluent=true"
+)
+"""No registry has the id 0, and ids of 8 bytes begin with four zero bytes."""
 ONE_TEXT = pa.struct([("text", TEXT)])
 
 
@@ -170,12 +176,15 @@ class SchemaInput(TypedInput):
             return plain_payloads(column)
         if self._registry == "Glue":
             return glue_payloads(column, self.part, messages=self._language.has_messages)
-        ids = SCHEMA_IDS[self.part]
-        headers = batch.column(ids) if ids in batch.schema.names else None
-        lengths = self._language.message_lengths if self._language.has_messages else None
+        ids, messages = (
+            batch.column(name) if name in batch.schema.names else None
+            for name in (SCHEMA_IDS[self.part], MESSAGES[self.part])
+        )
+        apicurio, lengths = self._registry == "Apicurio", None
+        if self._language.has_messages:
+            lengths = self._language.message_lengths
         return framed_payloads(
-            *(column, headers, self.part, lengths),
-            apicurio=self._registry == "Apicurio",
+            *(column, HeaderColumns(ids, messages, apicurio=apicurio), self.part, lengths),
             frame_shows=self._language.frame_shows,
         )
 
@@ -194,7 +203,8 @@ class SchemaInput(TypedInput):
 
     def _decoder(self, schema: WriterSchema | None, key: SchemaKey, name: str) -> SchemaDecoder | Fault:
         if schema is None:
-            return Fault("UnknownSchemaId", f"{self.part} has the {name}, which the schema registry does not have")
+            why = f"{self.part} has the {name}, which the schema registry does not have"
+            return Fault("UnknownSchemaId", f"{why}: {LONG_ID}" if key.schema == numbered(0) else why)
         kind = self._language.kind
         if schema.kind != kind:
             why = f"{self.part} has {name}, which is {schema.kind} and not {kind}: check spec.source.{self.part}.format"

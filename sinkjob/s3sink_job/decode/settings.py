@@ -62,6 +62,11 @@ class PartDecoding(NamedTuple):
         return registry is not None and registry.type == "Confluent" and not self.schemas.inline
 
     @property
+    def messages_in_headers(self) -> bool:
+        """Whether headers may name Protobuf messages: only Apicurio's serializers write them."""
+        return self.format == "Protobuf" and self.in_headers and self.schemas.registry_kind == "Apicurio"
+
+    @property
     def frame_shows(self) -> bool:
         """Whether the first byte shows that a frame names the schema: JSON never begins with a zero.
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS
 from s3sink_job.kafka.single_headers import header_columns
 
 BATCH_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -22,7 +22,7 @@ BATCH_RECORDS = 4000
 BATCH_BYTES = 16 * 2**20
 SMALL = BATCH_BYTES // BATCH_RECORDS
 """Bytes of all measured columns."""
-MEASURED = ("key", "value", *SCHEMA_IDS.values())
+MEASURED = ("key", "value", *SCHEMA_IDS.values(), *MESSAGES.values())
 NO_LIMIT = 2**31 - 1
 LARGE = "large"
 """The column that marks records that were too large for a job of small ones."""

@@ -16,7 +16,7 @@ from s3sink_job.base.errors import TransientError
 from s3sink_job.flush.manifest import Slice
 from s3sink_job.kafka.left_out import by_topic, numbered
 from s3sink_job.kafka.properties import ISOLATION, consumer_group
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS, schema_id
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS, message, schema_id
 from s3sink_job.kafka.single_headers import header_columns, header_value
 
 # Smaller fetches measured faster, with less garbage. Properties of the spec take precedence.
@@ -29,7 +29,7 @@ CONSUMER = {
     "fetch.max.wait.ms": "10",
 }
 POLL_TIMEOUT_MS = "30000"
-_OF_HEADERS = {"headers", *SCHEMA_IDS.values()}
+_OF_HEADERS = {"headers", *SCHEMA_IDS.values(), *MESSAGES.values()}
 
 
 class JobFailed(TransientError):
@@ -81,6 +81,7 @@ def read_slices(
         "includeHeaders": str(bool(single) or not _OF_HEADERS.isdisjoint(columns)).lower(),
     }
     computed = {column: schema_id(part).alias(column) for part, column in SCHEMA_IDS.items()}
+    computed |= {column: message(part).alias(column) for part, column in MESSAGES.items()}
     computed |= {column: header_value(column).alias(column) for column in single}
     wanted = ["partition", "offset", *(computed.get(name, name) for name in columns)]
     if topic or len({s.topic for s in slices}) > 1:

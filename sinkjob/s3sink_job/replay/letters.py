@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from s3sink_job.flush.manifest import Slice
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS, id_in_headers
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS, id_in_headers, message_in_headers
 from s3sink_job.proof.flush_history import PartitionGeneration
 from s3sink_job.shape.dead_letters import HEADERS
 
@@ -98,6 +98,8 @@ class LetterGroup:
         }
         for part, name in SCHEMA_IDS.items():
             columns[name] = pa.array([id_in_headers(part, letter.headers) for letter in letters], pa.binary())
+        for part, name in MESSAGES.items():
+            columns[name] = pa.array([message_in_headers(part, letter.headers) for letter in letters], pa.binary())
         return pa.RecordBatch.from_pydict(columns)
 
 

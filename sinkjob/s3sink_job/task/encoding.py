@@ -17,7 +17,7 @@ from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.formats.output_format import OutputFormat
 from s3sink_job.formats.registry import OUTPUT_FORMATS
 from s3sink_job.formats.settings import Output, output_of
-from s3sink_job.kafka.schema_ids import SCHEMA_IDS
+from s3sink_job.kafka.schema_ids import MESSAGES, SCHEMA_IDS
 from s3sink_job.kafka.single_headers import header_columns
 from s3sink_job.layout.settings import Grouping, ObjectLayout, grouping_of
 from s3sink_job.shape.origin import Origin
@@ -28,7 +28,7 @@ from s3sink_job.shape.transform_settings import TransformSettings, transform_of
 from s3sink_job.shape.transformer import kafka_columns
 
 RECORD_COLUMNS = ("key", "value", "timestamp", "headers")
-KAFKA_COLUMNS = (*RECORD_COLUMNS, *SCHEMA_IDS.values())
+KAFKA_COLUMNS = (*RECORD_COLUMNS, *SCHEMA_IDS.values(), *MESSAGES.values())
 
 
 def ordered_columns(wanted: Collection[str]) -> tuple[str, ...]:
@@ -85,7 +85,9 @@ class Encoding:
         """The Kafka columns this needs beside topic, partition and offset. Each costs time: take no more."""
         wanted = self.shape.kafka_columns | self.grouping.kafka_columns
         wanted |= kafka_columns(self.transform) if self.transform else frozenset()
-        wanted |= {SCHEMA_IDS[part.part] for part in self.decoding.parts if part.part in wanted and part.in_headers}
+        read = [part for part in self.decoding.parts if part.part in wanted]
+        wanted |= {SCHEMA_IDS[part.part] for part in read if part.in_headers}
+        wanted |= {MESSAGES[part.part] for part in read if part.messages_in_headers}
         return ordered_columns(wanted)
 
     @property
