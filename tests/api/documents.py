@@ -133,11 +133,13 @@ spec:
           validate: false
           times: Typed
           schemaRegistry:
-            type: Confluent
-            url: https://other
+            type: Glue
+            region: eu-central-1
+            endpoint: https://glue
             credentialsFrom: {secretRef: {name: other}}
             caFrom: {secretRef: {name: ca}}
-            certFrom: {secretRef: {name: client}}
+            assumeRole: {arn: "arn:aws:iam::1:role/schemas", externalId: "42", sessionName: pay, endpoint: "https://sts"}
+            proxy: {url: "http://proxy:3128", credentialsFrom: {secretRef: {name: proxy}}}
       destination: {bucket: vault, prefix: pay}
       layout: {partitionBy: [{type: Topic}], hiveStyle: false, onMissingValue: Fail, objectName: Offset,
                padding: {offset: 3, partition: 2}, suffix: x, extension: y}

@@ -171,6 +171,16 @@ REFUSED = [
             ),
             ({"url": "http://r", "region": "eu-west-1"}, "region", "is only for type: Glue, and type is Confluent"),
             ({"url": "http://r", "endpoint": "http://g"}, "endpoint", "is only for type: Glue, and type is Confluent"),
+            *(
+                ({"url": "http://r", **more}, *more, "is only for type: Glue, and type is Confluent")
+                for more in ({"assumeRole": {"arn": "arn:aws:iam::1:role/x"}}, {"proxy": {"url": "http://p"}})
+            ),
+            (
+                {"type": "Glue", "assumeRole": {"arn": "admin"}},
+                "assumeRole.arn",
+                "must be a role such as arn:aws:iam::",
+            ),
+            ({"type": "Glue", "proxy": {"url": "http://u:p@x"}}, "proxy.url", "must not contain a user or password"),
             ({"type": "Glue", "region": "EU West"}, "region", "must be a region such as eu-central-1"),
             ({"type": "Glue", "endpoint": "glue"}, "endpoint", "must be an http://"),
         )

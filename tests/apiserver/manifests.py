@@ -345,6 +345,20 @@ DECODINGS += [
 ]
 DECODINGS += [{"format": "Avro", "schemaRegistry": {"url": "http://r"}, "schema": text} for text in ("", "{}")]
 DECODINGS += [{"format": "Avro", "schemaRegistry": {"url": url}} for url in URLS]
+ROLE = "arn:aws:iam::1:role/x"
+ROLES = [
+    {},
+    *({"arn": ROLE, "externalId": text} for text in ("42", "4", "a b", "x" * 1224, "x" * 1225)),
+    *({"arn": ROLE, "sessionName": text} for text in ("ab", "a", "a:b", "x" * 64, "x" * 65)),
+    *({"arn": ROLE, "endpoint": url} for url in URLS),
+]
+PROXIES = [{}, *({"url": url} for url in URLS), {"url": "http://p", "credentialsFrom": {}}]
+DECODINGS += [{"format": "Avro", "schemaRegistry": {"type": "Glue", "assumeRole": role}} for role in ROLES]
+DECODINGS += [{"format": "Avro", "schemaRegistry": {"type": "Glue", "proxy": proxy}} for proxy in PROXIES]
+DECODINGS += [
+    {"format": "Avro", "schemaRegistry": {"url": "http://r", **more}}
+    for more in ({"assumeRole": {"arn": ROLE}}, {"proxy": {"url": "http://p"}})
+]
 DECODINGS += [
     {"schema": "x" * 262_145},
     {"format": "Avro", "schema": "x" * 262_144},
@@ -384,13 +398,8 @@ BY_HAND: dict[str, list[Any]] = {
     "spec.destination.statePrefix": PREFIXES,
     "spec.destination.region": ["eu-central-1", "EU", "", "x" * 64, "x" * 65],
     "spec.destination.endpoint": URLS,
-    "spec.destination.assumeRole": [
-        {},
-        *({"arn": "arn:aws:iam::1:role/x", "externalId": text} for text in ("42", "4", "a b", "x" * 1224, "x" * 1225)),
-        *({"arn": "arn:aws:iam::1:role/x", "sessionName": text} for text in ("ab", "a", "a:b", "x" * 64, "x" * 65)),
-        *({"arn": "arn:aws:iam::1:role/x", "endpoint": url} for url in URLS),
-    ],
-    "spec.destination.proxy": [{}, *({"url": url} for url in URLS), {"url": "http://p", "credentialsFrom": {}}],
+    "spec.destination.assumeRole": ROLES,
+    "spec.destination.proxy": PROXIES,
     "spec.destination.timeouts": [
         {},
         *({"connect": text} for text in DURATIONS),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
 import trustme
 
@@ -23,59 +21,23 @@ from s3sink_job.decode.glue_client import GlueClient
 from s3sink_job.decode.registries import open_client
 from s3sink_job.decode.schema_access import SchemaAccess
 from s3sink_job.decode.settings import SchemaSource
-from s3sink_job.decode.writer_schemas import SchemaId, WriterSchema, numbered
-from tests.decode.registry_answers import Answer, Respond, answering
+from s3sink_job.decode.writer_schemas import WriterSchema, numbered
+from tests.decode.glue_registry import (
+    KEYS,
+    REGION,
+    SOME,
+    always,
+    error,
+    newer_version,
+    registered,
+    registry_at,
+    version,
+)
+from tests.decode.registry_answers import Answer, answering
 from tools.parts.processes import free_ports
 from tools.parts.s3 import Moto
 
-KEYS = {"AWS_ACCESS_KEY_ID": b"AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": b"wJalrXUtnFEMI-secret"}
-REGION = "eu-central-1"
-SOME = "b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63"
 QUICK = RetryPolicy(max=2, backoff=0.001)
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[Moto]:
-    with Moto() as server:
-        yield server
-
-
-@pytest.fixture
-def secrets(tmp_path: Path) -> Secrets:
-    return write_secrets(tmp_path, {"aws": KEYS})
-
-
-def registry_at(endpoint: str) -> SchemaRegistry:
-    login = SecretSource(secret_ref=SecretRef(name="aws"))
-    return SchemaRegistry(type="Glue", region=REGION, endpoint=endpoint, credentials_from=login)
-
-
-def version(number: str) -> SchemaId:
-    return SchemaId("Glue schema version", number)
-
-
-def glue_of(moto: Moto) -> Any:
-    login = {name.lower(): value.decode() for name, value in KEYS.items()}
-    return boto3.client("glue", endpoint_url=moto.endpoint, region_name=REGION, **login)  # type: ignore[call-overload]
-
-
-def newer_version(moto: Moto, schema: str, text: str) -> str:
-    name = {"RegistryName": "default-registry", "SchemaName": schema}
-    return str(glue_of(moto).register_schema_version(SchemaId=name, SchemaDefinition=text)["SchemaVersionId"])
-
-
-def registered(moto: Moto, kind: str, text: str, schema: str = "orders", registry: str | None = None) -> str:
-    glue, name = glue_of(moto), registry or f"registry-{uuid4()}"
-    if name not in [one["RegistryName"] for one in glue.list_registries()["Registries"]]:
-        glue.create_registry(RegistryName=name)
-    found = glue.create_schema(
-        RegistryId={"RegistryName": name},
-        SchemaName=schema,
-        DataFormat=kind,
-        Compatibility="NONE",
-        SchemaDefinition=text,
-    )
-    return str(found["SchemaVersionId"])
 
 
 @pytest.mark.parametrize(
@@ -130,14 +92,6 @@ def test_an_endpoint_with_a_private_authority_needs_its_certificate(tmp_path: Pa
         with pytest.raises(FinalError, match=r"schemaRegistry\.caFrom") as raised:
             client.schema(version(SOME))
     assert raised.value.reason == "RegistryTls"
-
-
-def error(code: str, status: int = 400) -> Answer:
-    return Answer(status, json.dumps({"__type": code, "Message": "no, because"}).encode())
-
-
-def always(answer: Answer) -> Respond:
-    return lambda *_: answer
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException"])

@@ -17,16 +17,22 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from py4j.java_gateway import JavaGateway
 
+from tests.decode.glue_registry import ROLE, always, credentials, error, refusal_of_sts, sessions
+from tests.decode.registry_answers import Answer, answering
 from tests.driver.test_avro_topics import findings
 from tests.harness import World
 from tests.java import java_gateway
+from tools.parts.forward_proxy import ForwardProxy
 from tools.parts.jars import glue_serializer_jars
+from tools.parts.proxy import Call, FaultProxy
 from tools.parts.s3 import Moto
+from tools.polling import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 REGION = "eu-central-1"
 KEYS = ("AKIDEXAMPLE", "wJalrXUtnFEMI")
+PASSWORD = "p@ss/w:rd%"
 ID, SKU = 0x08, 0x0A
 """Tags of the two fields: their number 1, and the kind of their value."""
 Serialize = Callable[[Any], bytes]
@@ -116,9 +122,10 @@ def registry(world: World, glue: Glue) -> dict[str, Any]:
     """The registry in a spec. The topic is there, and empty."""
     world.kafka.create_topic(world.topic, 1)
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-    world.secrets(glue={name: key.encode() for name, key in zip(names, KEYS, strict=True)})
-    login = {"secretRef": {"name": "glue"}}
-    return {"type": "Glue", "region": REGION, "endpoint": glue.moto.endpoint, "credentialsFrom": login}
+    login = {name: key.encode() for name, key in zip(names, KEYS, strict=True)}
+    world.secrets(glue=login, proxy={"username": b"sink", "password": PASSWORD.encode()})
+    place = {"region": REGION, "endpoint": glue.moto.endpoint}
+    return {"type": "Glue", **place, "credentialsFrom": {"secretRef": {"name": "glue"}}}
 
 
 def rows_of(world: World, prefix: str = "raw/") -> list[dict[str, Any]]:
@@ -206,4 +213,83 @@ def test_json_schema_and_protobuf_of_aws_serializers(world: World, glue: Glue, r
 
     assert rows_of(world) == rows
     assert rows_of(world, "protobuf/") == [*({"id": n, "sku": None} for n in range(20)), {"id": None, "sku": "s"}]
+    assert world.verify(driver).ok
+
+
+def test_workers_verify_and_check_use_the_role_and_the_proxy(
+    world: World, glue: Glue, registry: dict[str, Any]
+) -> None:
+    """Nothing is sent to Glue with the first credentials, and nothing but through the proxy."""
+    write = glue.avro(world.topic, record(id="long"))
+    world.produce([write({"id": n}) for n in range(20)])
+    sent: list[tuple[str, str]] = []
+    with FaultProxy("127.0.0.1", glue.moto.port) as between, ForwardProxy("sink", PASSWORD) as proxy:
+        between.on(lambda request: sent.append(credentials(request)) is not None, Call())
+        role = {"arn": ROLE, "externalId": "ours:42", "sessionName": "workers", "endpoint": glue.moto.endpoint}
+        registry |= {"endpoint": between.endpoint, "assumeRole": role}
+        registry["proxy"] = {"url": proxy.url, "credentialsFrom": {"secretRef": {"name": "proxy"}}}
+        source = {"value": {"format": "Avro", "schemaRegistry": registry}}
+        driver = world.drain(source=source, format={"type": "Parquet"})
+        by_workers = len(sent)
+        assert world.verify(driver).ok
+        found = findings(driver)
+        to_glue = [target for _, target in proxy.requests if target.startswith(between.endpoint)]
+
+    assert [row["id"] for row in rows_of(world)] == list(range(20))
+    assumed = sessions(glue.moto, "workers")
+    assert {(one["role_arn"], one["external_id"]) for one in assumed} == {(ROLE, "ours:42")}
+    assert set(sent) == {(one["access_key_id"], one["session_token"]) for one in assumed}
+    assert by_workers
+    assert len(to_glue) == len(sent)
+    assert len(proxy.requests) == len(to_glue) + len(assumed), "and those to STS"
+    assert ("registry", True, f"AWS Glue at {between.endpoint} with role {ROLE} answers") in found
+    shown = json.dumps(world.state()) + str(driver.reporter.status()) + str(found)
+    assert not [one for one in (KEYS[1], PASSWORD, assumed[0]["secret_access_key"]) if one in shown]
+
+
+NO_PERMISSION = (
+    "400 AccessDeniedException: no, because: check schemaRegistry.credentialsFrom, or the role of the pod, and"
+)
+NO_ROLE = "AssumeRole: 403 AccessDenied: User: arn:aws:iam::1:user/sink is not authorized to perform: sts:AssumeRole on"
+
+
+@pytest.mark.parametrize(
+    ("answer", "role", "why"),
+    [(error("AccessDeniedException"), False, NO_PERMISSION), (refusal_of_sts("AccessDenied"), True, NO_ROLE)],
+    ids=["Glue", "STS"],
+)
+def test_records_wait_while_access_is_denied_and_status_and_check_say_why(
+    world: World, glue: Glue, registry: dict[str, Any], answer: Answer, role: bool, why: str
+) -> None:
+    """Even where bad records are skipped."""
+    write = glue.avro(world.topic, record(id="long"))
+    world.produce([write({"id": n}) for n in range(20)])
+    spec: dict[str, Any] = {"format": {"type": "Parquet"}, "errors": {"records": "Skip"}, "flush": {"interval": "1s"}}
+    with answering(always(answer)) as denying:
+        place = {"assumeRole": {"arn": ROLE, "endpoint": denying}} if role else {"endpoint": denying}
+        source = {"value": {"format": "Avro", "schemaRegistry": {**registry, **place}}}
+        driver = world.driver(source=source, run="Continuous", **spec)
+        until("the flush to fail", lambda: (driver.step(), driver.problems)[1], 60)
+        (problem,) = driver.problems.values()
+        status = driver.reporter.status()
+        *_, (checked, ok, text) = findings(driver)
+
+    assert problem.reason == "RegistryDenied"
+    assert why in problem.message
+    assert not role or f"with role {ROLE}" in problem.message
+    assert status["phase"] == "Degraded"
+    found = {one["type"]: (one["status"], one["reason"], one["message"]) for one in status["conditions"]}
+    assert found["LastFlushSucceeded"] == ("False", "RegistryDenied", problem.message)
+    assert found["Ready"] == ("False", "Degraded", problem.message)
+    assert found["CaughtUp"] == ("False", "RegistryDenied", f"{world.topic}-0: {problem.message}")
+    assert status["retry"]["lastError"] == f"RegistryDenied: {problem.message}"
+    assert (status["retry"]["skippedRecords"], status["lag"]["records"]) == (0, 20)
+    assert (checked, ok) == ("registry", False)
+    assert text.startswith("RegistryDenied: schema registry: AWS Glue at ")
+    assert why in text
+    assert KEYS[1] not in str(status) + text
+    assert not world.objects()
+
+    driver = world.drain(source={"value": {"format": "Avro", "schemaRegistry": registry}}, **spec)
+    assert [row["id"] for row in rows_of(world)] == list(range(20))
     assert world.verify(driver).ok

@@ -95,6 +95,8 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "With Glue: with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; AWS' default chain if absent.",
         "caFrom": "The Secret with the CA of its certificate, under ca.crt.",
         "certFrom": "With Confluent: the Secret with the sink's own certificate, under tls.crt and tls.key.",
+        "assumeRole": "With Glue: a role to assume before any request. Its credentials are renewed before they expire.",
+        "proxy": "With Glue: an HTTP proxy for all requests. That of the environment if absent.",
     },
     "SecretSource": {"secretRef": "A Secret of the sink's own namespace."},
     "SecretRef": {"name": "The Secret's name."},

@@ -56,6 +56,7 @@ from s3sink_api.spec.routes import (
 )
 from s3sink_api.spec.schema_registry import RegistryType, SchemaRegistry
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
+from s3sink_api.spec.service_access import AssumeRole, Proxy, Timeouts
 from s3sink_api.spec.sink import (
     Delivery,
     DesiredState,
@@ -87,7 +88,6 @@ from s3sink_api.spec.source import (
 )
 from s3sink_api.spec.spark import DriverPod, ExecutorPod, Spark, SparkMode
 from s3sink_api.spec.spark_conf import refused_conf
-from s3sink_api.spec.store_access import AssumeRole, Proxy, Timeouts
 from s3sink_api.spec.topic_names import NamedTopic, TopicReplacement
 from s3sink_api.spec.transform import Transform
 

@@ -17,7 +17,7 @@ from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.quantities import Quantity, size_between
 from s3sink_api.spec.secret_refs import SecretRef, SecretSource
-from s3sink_api.spec.store_access import AssumeRole, Proxy, Timeouts
+from s3sink_api.spec.service_access import AssumeRole, Proxy, Timeouts
 from s3sink_api.spec.text_types import Bucket, Prefix, Region, ShortText, Url, matching
 
 STATE_PREFIX = ".s3sink"

@@ -13,6 +13,8 @@ LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A DNS label, as Kubernetes uses it."""
 
 TOPIC = r"[a-zA-Z0-9._-]+"
+NOT_OF_TOPICS = r"[^a-zA-Z0-9._-]"
+"""A character that no topic has. A short pattern: the API server allows less for longer ones, and lists have 16,000."""
 BUCKET = r"[a-z0-9][a-z0-9.-]*[a-z0-9]"
 IP_ADDRESS = r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+"
 

@@ -11,10 +11,18 @@ from s3sink_api.cel import Rule, forbidden, required
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.secret_refs import SecretSource
+from s3sink_api.spec.service_access import AssumeRole, Proxy
 from s3sink_api.spec.text_types import Region, Url
 
 RegistryType = Literal["Confluent", "Glue"]
-_ONLY: dict[str, RegistryType] = {"url": "Confluent", "certFrom": "Confluent", "region": "Glue", "endpoint": "Glue"}
+_ONLY: dict[str, RegistryType] = {
+    "url": "Confluent",
+    "certFrom": "Confluent",
+    "region": "Glue",
+    "endpoint": "Glue",
+    "assumeRole": "Glue",
+    "proxy": "Glue",
+}
 """Fields that one of the types has."""
 _IS: dict[RegistryType, str] = {
     "Confluent": "(!has(self.type) || self.type == 'Confluent')",
@@ -33,8 +41,10 @@ class SchemaRegistry:
     credentials_from: SecretSource | None = None
     ca_from: SecretSource | None = None
     cert_from: SecretSource | None = None
+    assume_role: AssumeRole | None = None
+    proxy: Proxy | None = None
 
-    @field_validator("url", "region", "endpoint", "cert_from")
+    @field_validator("url", "region", "endpoint", "cert_from", "assume_role", "proxy")
     @classmethod
     def _of_this_type(cls, value: object, info: ValidationInfo) -> object:
         kind: RegistryType | None = info.data.get("type")

@@ -103,7 +103,7 @@ TopicName = Annotated[
     str,
     after(
         _topic,
-        matches(regexes.TOPIC, _TOPIC_MESSAGE),
+        Cel(lambda it: f"!{it}.matches({literal(regexes.NOT_OF_TOPICS)})", _TOPIC_MESSAGE),
         Cel(lambda it: f"!({it} in ['.', '..'])", _TOPIC_MESSAGE),
         minLength=1,
         maxLength=_TOPIC_LENGTH,

@@ -50,6 +50,13 @@ _SAME = {
     "apicurio.registry.auto-register": "S3Sink only reads schemas",
     "apicurio.registry.find-latest": "records are decoded with the schema that they name",
 }
+_GLUE_FIELDS = {
+    "region": "region",
+    "endpoint": "endpoint",
+    "assumeRoleArn": "assumeRole.arn",
+    "assumeRoleSessionName": "assumeRole.sessionName",
+    "proxyUrl": "proxy.url",
+}
 _LOGINS = ("basic.auth.user.info", "schema.registry.basic.auth.user.info")
 _URLS = ("schema.registry.url", "apicurio.registry.url")
 
@@ -106,10 +113,7 @@ def _registry(draft: Draft, part: str, kind: str, options: Mapping[str, str]) ->
     """Whether the registry is known."""
     path = f"source.{part}.schemaRegistry"
     if kind.startswith(_GLUE):
-        draft.put(f"{path}.type", "Glue")
-        for option, field in (("region", "region"), ("endpoint", "endpoint")):
-            if option in options:
-                draft.carry(options[option], f"{path}.{field}", draft.text(options[option]))
+        _glue(draft, path, options)
         return True
     name = next((options[option] for option in _URLS if option in options), None)
     if name is None or not draft.has(name):
@@ -123,21 +127,41 @@ def _registry(draft: Draft, part: str, kind: str, options: Mapping[str, str]) ->
         difference = f"the login in the URL goes into the Secret {draft.secret_name('registry')}"
     draft.carry(name, f"{path}.url", url, difference)
     if login:
-        _login(draft, name, path)
+        _login(draft, name, path, "registry")
     for option in _LOGINS:
         if option in options:
-            _login(draft, options[option], path)
+            _login(draft, options[option], path, "registry")
     return True
 
 
-def _login(draft: Draft, name: str, path: str) -> None:
-    draft.put(f"{path}.credentialsFrom", {"secretRef": {"name": draft.secret_name("registry")}})
+def _glue(draft: Draft, path: str, options: Mapping[str, str]) -> None:
+    draft.put(f"{path}.type", "Glue")
+    for option, field in _GLUE_FIELDS.items():
+        name = options.get(option, "")
+        if not draft.has(name):
+            continue
+        if option == "assumeRoleSessionName" and not draft.has(options.get("assumeRoleArn", "")):
+            draft.exact(name, "has no meaning without assumeRoleArn")
+            continue
+        value, login = _without_login(draft.text(name))
+        difference = f"the login in the URL goes into the Secret {draft.secret_name('glue-proxy')}" if login else ""
+        draft.carry(name, f"{path}.{field}", value, difference)
+        if login:
+            _login(draft, name, f"{path}.proxy", "glue-proxy")
+
+
+def _login(draft: Draft, name: str, path: str, secret: str) -> None:
+    draft.put(f"{path}.credentialsFrom", {"secretRef": {"name": draft.secret_name(secret)}})
     for secret_key in ("username", "password"):
-        draft.secret(name, "registry", secret_key, f"{path}.credentialsFrom")
+        draft.secret(name, secret, secret_key, f"{path}.credentialsFrom")
 
 
 def _without_login(url: str) -> tuple[str, bool]:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # The manifest's parser refuses it, and its value is not shown.
+        return url, False
     if "@" not in parts.netloc:
         return url, False
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), True

@@ -5,24 +5,24 @@ Which error means what is the same as for other registries: see docs/schemas.md,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     NoCredentialsError,
     NoRegionError,
+    ParamValidationError,
     PartialCredentialsError,
     SSLError,
 )
 
 from s3sink_api.spec import SchemaRegistry
-from s3sink_job.base.aws import AwsKeys, aws_keys, ca_file
+from s3sink_job.base.aws_access import AwsAccess, aws_keys, ca_file, proxy_url
+from s3sink_job.base.aws_client import aws_client
+from s3sink_job.base.aws_errors import code_of, message_of, proxy_refused, role_refused, status_of
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.base.retry import RetryPolicy
 from s3sink_job.base.secrets import Secrets
@@ -44,19 +44,31 @@ _TRANSIENT = (
 )
 _DENIED_STATUS = {401, 403}
 _TRANSIENT_STATUS = {408, 425, 429}
+_LOGIN = "schemaRegistry.credentialsFrom, or the role of the pod"
+_ROLE = "schemaRegistry.assumeRole"
 _HINT = "are schemaRegistry.region and endpoint right?"
 
 
 class GlueClient:
     def __init__(self, registry: SchemaRegistry, secrets: Secrets, retry: RetryPolicy) -> None:
         """Reads the secrets: a client that is kept does not follow their changes."""
-        keys, ca = aws_keys(registry.credentials_from, secrets), ca_file(registry.ca_from, secrets)
+        access = AwsAccess(
+            region=registry.region or "",
+            endpoint=registry.endpoint or "",
+            role=registry.assume_role,
+            ca=ca_file(registry.ca_from, secrets),
+            keys=aws_keys(registry.credentials_from, secrets),
+            proxy=proxy_url(registry.proxy, secrets),
+            connect_timeout=CONNECT_TIMEOUT,
+            read_timeout=READ_TIMEOUT,
+        )
         self._retry = retry
         try:
-            self._client = _client(registry.region or "", registry.endpoint or "", keys, ca, os.getpid())
+            self._client = _client(access)
         except NoRegionError:
             raise FinalError("AWS Glue: no region found: set schemaRegistry.region", reason="RegistryRefused") from None
-        self.url = f"AWS Glue at {self._client.meta.endpoint_url}"
+        self._login, role = (_ROLE, f" with role {access.role.arn}") if access.role else (_LOGIN, "")
+        self.url = f"AWS Glue at {self._client.meta.endpoint_url}{role}"
 
     def schema(self, schema: SchemaId) -> WriterSchema | None:
         """None if Glue does not have it."""
@@ -98,43 +110,41 @@ class GlueClient:
         what = f"schema registry: {self.url}: GetSchemaVersion of {of}"
         try:
             return self._client.get_schema_version(**request)
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") == UNKNOWN:
-                return None
-            raise _refused(error, what) from None
-        except (BotoCoreError, OSError) as error:
-            raise _no_answer(error, what) from None
         except Exception as error:
-            # botocore's parser raises anything for an answer that is not AWS'.
-            message = f"{what}: the answer cannot be read: {type(error).__name__}: {_HINT}"
-            raise FinalError(message, reason="RegistryNotJson") from None
+            translated = self._error(error, what)
+            if translated is None:
+                return None
+            raise translated from None
+
+    def _error(self, error: Exception, what: str) -> S3SinkError | None:
+        """None if Glue does not have it."""
+        # First what comes before Glue: its codes say nothing about schemas.
+        if refused := proxy_refused(error, what, proxy="schemaRegistry.proxy") or role_refused(
+            error, what, role=_ROLE, reason="RegistryDenied", later=RegistryUnavailable
+        ):
+            return refused
+        match error:
+            case ClientError():
+                return None if code_of(error) == UNKNOWN else _refused(error, what, self._login)
+            case BotoCoreError() | OSError():
+                return _no_answer(error, what)
+            case _:
+                # botocore's parser raises anything for an answer that is not AWS'.
+                message = f"{what}: the answer cannot be read: {type(error).__name__}: {_HINT}"
+                return FinalError(message, reason="RegistryNotJson")
 
 
 @lru_cache(maxsize=4)
-def _client(region: str, endpoint: str, keys: AwsKeys, ca: str | None, pid: int) -> Any:
-    """Cached by credentials, and by process: a forked worker must not share the sockets of its parent."""
-    options = keys.client_options
-    if endpoint:
-        options["endpoint_url"] = endpoint
-    if ca is not None:
-        options["verify"] = ca
-    config = Config(
-        connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=READ_TIMEOUT,
-        # `base/retry.py` retries, within the limits of the spec.
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        user_agent=f"s3sink Boto3/{boto3.__version__}",
-    )
-    return boto3.session.Session(region_name=region or None).client("glue", config=config, **options)
+def _client(access: AwsAccess) -> Any:
+    """Cached by credentials, so that not every task assumes the role."""
+    return aws_client("glue", access)
 
 
-def _refused(error: ClientError, what: str) -> S3SinkError:
-    found = error.response.get("Error", {})
-    code, status = str(found.get("Code", "")), int(error.response["ResponseMetadata"].get("HTTPStatusCode", 0))
-    text = f"{what}: {status} {code}: {str(found.get('Message', ''))[:200]}"
+def _refused(error: ClientError, what: str, login: str) -> S3SinkError:
+    code, status = code_of(error), status_of(error)
+    text = f"{what}: {status} {code}: {message_of(error)[:200]}"
     if code.startswith(_DENIED) or status in _DENIED_STATUS:
-        hint = "check schemaRegistry.credentialsFrom, or the role of the pod, and its permission glue:GetSchemaVersion"
-        return FinalError(f"{text}: {hint}", reason="RegistryDenied")
+        return FinalError(f"{text}: check {login}, and its permission glue:GetSchemaVersion", reason="RegistryDenied")
     if code.startswith(_TRANSIENT) or status in _TRANSIENT_STATUS or status >= 500:
         return RegistryUnavailable(text)
     return FinalError(f"{text}: {_HINT}", reason="RegistryRefused")
@@ -145,6 +155,8 @@ def _no_answer(error: Exception, what: str) -> S3SinkError:
         case NoCredentialsError() | PartialCredentialsError():
             hint = "set schemaRegistry.credentialsFrom, or give the pod a cloud role"
             return FinalError(f"{what}: no AWS credentials found: {hint}", reason="RegistryDenied")
+        case ParamValidationError():
+            return FinalError(f"{what}: {error}", reason="RegistryRefused")
         case SSLError():
             hint = "check schemaRegistry.caFrom and the endpoint's certificate"
             return FinalError(f"{what}: TLS failed: {error}: {hint}", reason="RegistryTls")

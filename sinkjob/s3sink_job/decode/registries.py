@@ -41,9 +41,10 @@ def open_client(registry: SchemaRegistry, secrets: Secrets, retry: RetryPolicy) 
 
 
 def registry_name(registry: SchemaRegistry) -> str:
-    """Where it is, with the Secrets of the login: one address may have other schemas for another login."""
+    """Where it is, with the Secrets of the login: one address may have other schemas for another login or role."""
     if registry.type == "Glue":
         place = ["Glue", registry.region or "", registry.endpoint or ""]
+        place += [str(access) for access in (registry.assume_role, registry.proxy) if access]
     else:
         place = [registry.url or ""]
     logins = [source.secret_ref.name for source in (registry.credentials_from, registry.cert_from) if source]

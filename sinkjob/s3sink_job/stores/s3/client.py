@@ -9,15 +9,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import boto3
-from botocore.config import Config
-
 from s3sink_api.spec import Aes256, CustomerKey, Destination, Kms
+from s3sink_job.base.aws_access import DEFAULT_REGION
+from s3sink_job.base.aws_client import aws_client
 from s3sink_job.base.errors import FinalError
 from s3sink_job.base.secrets import Secrets
-from s3sink_job.stores.s3.assumed_role import session_of_role
 from s3sink_job.stores.s3.bucket import S3Bucket
-from s3sink_job.stores.s3.connection import DEFAULT_REGION, Connection, connection_of
+from s3sink_job.stores.s3.connection import Connection, connection_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -80,31 +78,19 @@ def connect(destination: Destination, secrets: Secrets) -> S3Client:
 
 @lru_cache(maxsize=4)
 def _client(connection: Connection) -> S3Client:
-    options: dict[str, Any] = {}
-    if connection.role is None:
-        session = boto3.session.Session(region_name=connection.region or None)
-        options |= connection.keys.client_options
-    else:
-        session = boto3.session.Session(
-            region_name=connection.region or None, botocore_session=session_of_role(connection)
-        )
-    if connection.endpoint:
-        options["endpoint_url"] = connection.endpoint
-    if connection.ca is not None:
-        options["verify"] = connection.ca
+    access = connection.access
     s3: Any = {"addressing_style": "path" if connection.path_style else "virtual"}
-    if not connection.endpoint.startswith("http://"):
+    if not access.endpoint.startswith("http://"):
         # TLS protects bodies already. A hash of each would take a tenth of a task's time.
         s3["payload_signing_enabled"] = False
-    config = Config(
-        **connection.config,
+    client: S3Client = aws_client(
+        "s3",
+        access,
+        DEFAULT_REGION,
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # botocore would build its own one twice for each request.
-        user_agent=f"s3sink Boto3/{boto3.__version__}",
         s3=s3,
     )
-    client = session.client("s3", region_name=session.region_name or DEFAULT_REGION, config=config, **options)
     if connection.requester_pays:
         client.meta.events.register("before-parameter-build.s3", _requester_pays)
     return client

@@ -10,9 +10,18 @@ from botocore.exceptions import (
     NoCredentialsError,
     ParamValidationError,
     PartialCredentialsError,
-    ProxyConnectionError,
 )
 
+from s3sink_job.base.aws_errors import (
+    FINAL_STATUS,
+    THROTTLED,
+    TRANSIENT_STATUS,
+    code_of,
+    message_of,
+    proxy_refused,
+    role_refused,
+    status_of,
+)
 from s3sink_job.base.errors import FinalError, S3SinkError
 from s3sink_job.stores.errors import (
     Conflict,
@@ -32,15 +41,8 @@ NO_OBJECT = "NoSuchKey"
 NO_OBJECT_FOR_HEAD = {NO_OBJECT, "404", "NotFound"}
 FAILED_CONDITION = {"PreconditionFailed", "412"}
 CONFLICT = {"ConditionalRequestConflict", "OperationAborted"}
-FINAL_STATUS = range(400, 500)
-TRANSIENT_STATUS = {408, 409, 425, 429}
 TOO_MANY_REQUESTS = 429
 UNAVAILABLE = 503
-PROXY_LOGIN = 407
-THROTTLED = re.compile(
-    "slowdown|throttl|toomanyrequests|requestlimit|ratelimit|rateexceeded|bandwidthlimit|qpslimit|serverbusy"
-)
-"""Parts of error codes, in lower case and without punctuation: stores and the services behind them differ here."""
 TRANSIENT = {
     *("requesttimeout", "requesttimeoutexception", "internalerror", "internalfailure", "serviceunavailable"),
     # The body was damaged in transit.
@@ -59,37 +61,21 @@ def translate(error: Exception, what: str) -> S3SinkError:
         )
     if isinstance(error, ParamValidationError):
         return FinalError(f"{what}: {error}", reason="InvalidRequest")
+    role, proxy = "spec.destination.assumeRole", "spec.destination.proxy"
+    if refused := proxy_refused(error, what, proxy=proxy) or role_refused(
+        error, what, role=role, reason="AssumeRoleRefused", later=StoreUnavailable
+    ):
+        return refused
     if isinstance(error, ClientError):
         return _translate_answer(error, what)
-    if isinstance(error, ProxyConnectionError) and f": {PROXY_LOGIN} " in str(error.kwargs.get("error")):
-        return _proxy_login(what)
     if isinstance(error, BotoCoreError | OSError):
         return StoreUnavailable(f"{what}: {type(error).__name__}: {error}")
     raise error
 
 
-def _role_refused(error: ClientError, what: str, code: str, status: int) -> S3SinkError:
-    """STS did not answer with credentials."""
-    text = f"{what}: AssumeRole: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
-    if status in FINAL_STATUS and status not in TRANSIENT_STATUS and not THROTTLED.search(code.lower()):
-        why = "check spec.destination.assumeRole, and who the role's trust policy lets in, with which external id"
-        return FinalError(f"{text}: {why}", reason="AssumeRoleRefused")
-    return StoreUnavailable(text)
-
-
-def _proxy_login(what: str) -> S3SinkError:
-    why = "the proxy refuses the user and password, or needs one: check spec.destination.proxy.credentialsFrom"
-    return FinalError(f"{what}: {PROXY_LOGIN}: {why}", reason="ProxyLoginRefused")
-
-
 def _translate_answer(error: ClientError, what: str) -> S3SinkError:
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    text = f"{what}: {status} {code}: {error.response.get('Error', {}).get('Message', '')}"
-    if error.operation_name == "AssumeRole":
-        return _role_refused(error, what, code, status)
-    if status == PROXY_LOGIN:
-        return _proxy_login(what)
+    code, status = code_of(error), status_of(error)
+    text = f"{what}: {status} {code}: {message_of(error)}"
     if code in FAILED_CONDITION:
         return PreconditionFailed(text)
     if code == "NoSuchUpload":

@@ -1,4 +1,4 @@
-"""`spec.destination`: how the store is reached. A proxy, timeouts, a role to assume."""
+"""How the store and AWS Glue are reached: a proxy, timeouts, a role to assume."""
 
 from __future__ import annotations
 

@@ -12,47 +12,47 @@ from botocore.credentials import (
 )
 from botocore.session import Session
 
-from s3sink_job.stores.s3.connection import DEFAULT_REGION, Connection
+from s3sink_job.base.aws_access import DEFAULT_REGION, AwsAccess
 
 
 class _RoleProvider(CredentialProvider):
     METHOD = "assume-role"
     CANONICAL_NAME = "AssumeRole"
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, access: AwsAccess) -> None:
         super().__init__()
-        self._connection = connection
+        self._access = access
 
     def load(self) -> Credentials:
-        """Asks for nothing yet: the first request of the store does."""
+        """Asks for nothing yet: the first request of the service does."""
         return DeferredRefreshableCredentials(
-            refresh_using=create_assume_role_refresher(_sts(self._connection), _request(self._connection)),
+            refresh_using=create_assume_role_refresher(_sts(self._access), _request(self._access)),
             method=self.METHOD,
         )
 
 
-def _sts(connection: Connection) -> BaseClient:
-    role = connection.role
-    options = connection.keys.client_options
+def _sts(access: AwsAccess) -> BaseClient:
+    role = access.role
+    options = access.keys.client_options
     if role is not None and role.endpoint:
         options["endpoint_url"] = role.endpoint
-        if connection.ca is not None:
-            options["verify"] = connection.ca
+        if access.ca is not None:
+            options["verify"] = access.ca
     session = Session()
-    region = connection.region or session.get_config_variable("region") or DEFAULT_REGION
-    return session.create_client("sts", region_name=region, config=connection.sts_config(), **options)
+    region = access.region or session.get_config_variable("region") or DEFAULT_REGION
+    return session.create_client("sts", region_name=region, config=access.config(), **options)
 
 
-def _request(connection: Connection) -> dict[str, str]:
-    role = connection.role
+def _request(access: AwsAccess) -> dict[str, str]:
+    role = access.role
     if role is None:
-        raise TypeError("the destination has no role to assume")
+        raise TypeError("no role to assume")
     wanted = {"RoleArn": role.arn, "RoleSessionName": role.session_name}
     return wanted | ({"ExternalId": role.external_id} if role.external_id else {})
 
 
-def session_of_role(connection: Connection) -> Session:
+def session_of_role(access: AwsAccess) -> Session:
     """A session whose clients use the role's credentials, and no others."""
     session = Session()
-    session.register_component("credential_provider", CredentialResolver([_RoleProvider(connection)]))
+    session.register_component("credential_provider", CredentialResolver([_RoleProvider(access)]))
     return session
