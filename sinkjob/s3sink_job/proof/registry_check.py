@@ -24,9 +24,13 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[tuple[str, bool, s
     routed = {topic for topics, _ in routes for topic in topics}
     own = tuple(topic for topic in spec.source.topics if topic not in routed)
     answered: set[str] = set()
-    for topics, one in ((own, spec), *routes):
+    shown: set[PartDecoding] = set()
+    for number, (topics, one) in enumerate(((own, spec), *routes)):
         retries = one.errors.request_retries
         for part in decoding_of(one).parts:
+            if part.schemas.inline and part not in shown:
+                shown.add(part)
+                yield _inline("spec" if not number else f"spec.routes[{number - 1}]", part)
             try:
                 yield from _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered)
             except S3SinkError as error:
@@ -36,9 +40,6 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[tuple[str, bool, s
 def _check(
     topics: tuple[str, ...], part: PartDecoding, secrets: Secrets, retry: RetryPolicy, answered: set[str]
 ) -> Iterator[tuple[str, bool, str]]:
-    if part.schemas.inline:
-        schema = WriterSchema(kind_of(part.format), part.schemas.inline)
-        yield _columns(f"spec.source.{part.part}.schema", schema, part)
     if part.schemas.registry is None:
         return
     client = open_client(part.schemas.registry, secrets, retry)
@@ -49,6 +50,11 @@ def _check(
             yield "registry", True, f"{client.url} answers"
         if topic and client.usual_name(topic, part.part):
             yield found
+
+
+def _inline(place: str, part: PartDecoding) -> tuple[str, bool, str]:
+    """A route may have the schema of the spec: it is shown once."""
+    return _columns(f"{place}.source.{part.part}.schema", WriterSchema(kind_of(part.format), part.schemas.inline), part)
 
 
 def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> tuple[str, bool, str]:
