@@ -12,7 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tests.decode.proto_samples import message_class, schema_of
 from tests.driver.test_avro_topics import findings
-from tests.harness import World
+from tests.harness import World, failure_of
 from tools.parts.registry import SchemaRegistry
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -142,3 +142,19 @@ def test_check_shows_the_first_message_as_columns(world: World, registry: Schema
     found = findings(world.driver(source=protobuf))
     (columns,) = [text for what, ok, text in found if what == "schema" and ok and "-value, version 1, id " in text]
     assert columns.endswith(COLUMNS)
+
+
+def test_a_wrong_inline_schema_stops_the_sink_before_it_writes_anything(world: World) -> None:
+    world.kafka.create_topic(world.topic, 1)
+    world.produce([order(n) for n in range(3)])
+    value = {
+        "format": "Protobuf",
+        "schema": 'syntax = "proto3";\nmessage Order { option allow_alias = true; int id = 1; }',
+    }
+    driver = world.driver(source={"value": value})
+    error = failure_of(driver.step)
+    assert (error.reason, error.retryable) == ("InvalidSchema", False)
+    assert str(error).startswith("spec.source.value.schema is not a Protobuf schema: ")
+    assert "int" in str(error)
+    assert ("schema", False, str(error)) in findings(driver)
+    assert world.objects("") == []

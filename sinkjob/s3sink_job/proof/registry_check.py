@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -31,11 +32,16 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[Finding]:
     routed = {topic for topics, _ in routes for topic in topics}
     own = tuple(topic for topic in spec.source.topics if topic not in routed)
     answered: set[str] = set()
-    for topics, one in ((own, spec), *routes):
+    shown: set[PartDecoding] = set()
+    for number, (topics, one) in enumerate(((own, spec), *routes)):
         retries = one.errors.request_retries
         for part in decoding_of(one).parts:
+            findings = _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered)
+            if part.schemas.inline and part not in shown:
+                shown.add(part)
+                findings = chain(_inline("spec" if not number else f"spec.routes[{number - 1}]", part), findings)
             try:
-                for found in _check(topics, part, secrets, RetryPolicy(retries.max, retries.backoff), answered):
+                for found in findings:
                     if found[0] != NANOSECONDS or _writes_nanoseconds(one, part):
                         yield found
             except S3SinkError as error:
@@ -52,9 +58,6 @@ def _writes_nanoseconds(spec: Spec, part: PartDecoding) -> bool:
 def _check(
     topics: tuple[str, ...], part: PartDecoding, secrets: Secrets, retry: RetryPolicy, answered: set[str]
 ) -> Iterator[Finding]:
-    if part.schemas.inline:
-        schema = WriterSchema(kind_of(part.format), part.schemas.inline)
-        yield from _columns(f"spec.source.{part.part}.schema", schema, part)
     if part.schemas.registry is None:
         return
     client = open_client(part.schemas.registry, secrets, retry)
@@ -65,6 +68,12 @@ def _check(
             yield "registry", True, f"{client.url} answers"
         if topic and client.usual_name(topic, part.part):
             yield from found
+
+
+def _inline(place: str, part: PartDecoding) -> Iterator[Finding]:
+    """A route may have the schema of the spec: it is shown once."""
+    schema = WriterSchema(kind_of(part.format), part.schemas.inline)
+    yield from _columns(f"{place}.source.{part.part}.schema", schema, part)
 
 
 def _latest(client: SchemaClient, topic: str, part: PartDecoding) -> Iterator[Finding]:

@@ -85,19 +85,18 @@ class Routing:
 
     def check(self) -> None:
         """Refuses what the spec cannot check: time zones, locales, schemas, layouts that could share a key."""
-        for encoding in (self.default, *self._encodings):
-            _check_inline_schemas(encoding.decoding)
-            encoding.layout.topics.check()
-            for item in encoding.layout.items:
-                if item.kind == "Time":
-                    clock_of(item)
-        for own in (self.spec, *self._specs):
-            zone_of(own.flush.timezone, FLUSH_ZONE)
         every = [("spec", self.spec, self.default)]
         every += [
             (f"spec.routes[{number}]", own, encoding)
             for number, (own, encoding) in enumerate(zip(self._specs, self._encodings, strict=True))
         ]
+        for name, own, encoding in every:
+            _check_inline_schemas(name, encoding.decoding)
+            encoding.layout.topics.check()
+            for item in encoding.layout.items:
+                if item.kind == "Time":
+                    clock_of(item)
+            zone_of(own.flush.timezone, FLUSH_ZONE)
         for (name, own, encoding), (beside, other, different) in combinations(every, 2):
             places = [(s.destination.prefix, e.layout) for s, e in ((own, encoding), (other, different))]
             if own.destination.bucket == other.destination.bucket and may_clash(*places):
@@ -169,10 +168,11 @@ class Routing:
         return None
 
 
-def _check_inline_schemas(decoding: Decoding) -> None:
+def _check_inline_schemas(name: str, decoding: Decoding) -> None:
+    """Of the spec or of a route."""
     for part, input_format, source in decoding.parts:
         if source.inline:
             try:
                 columns_of(WriterSchema(kind_of(input_format), source.inline), input_format, source.options)
             except InvalidSchema as error:
-                raise FinalError(f"spec.source.{part}.schema is {error}", reason="InvalidSchema") from None
+                raise FinalError(f"{name}.source.{part}.schema is {error}", reason="InvalidSchema") from None
