@@ -6,6 +6,7 @@ A record without a value is left as it is. A field that no record has changes no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -147,7 +148,11 @@ def _blank(kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(bytes(kind.byte_width), kind)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return pa.scalar("" if pa.types.is_string(kind) else b"", kind)
-    return pa.scalar(0, pa.int64()).cast(kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
+    return _zero(kind)
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
 
 
 def _replacement(kind: pa.DataType, text: str) -> pa.Scalar:
@@ -160,6 +165,8 @@ def _replacement(kind: pa.DataType, text: str) -> pa.Scalar:
 
 def _cast(column: Column, to: str) -> tuple[Column, dict[int, str]]:
     wanted = CAST_TYPES[to]
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted), {}
     if pa.types.is_nested(column.type) and not wanted.equals(TEXT):
         why = f"{column.type} cannot be cast to {to}"
         return pa.nulls(len(column), wanted), dict.fromkeys(true_rows(column.is_valid()), why)
@@ -183,13 +190,13 @@ def _cast_all(column: Column, wanted: pa.DataType) -> Column:
     kind = column.type
     if wanted.equals(TEXT):
         return text_of(column)
+    if pa.types.is_temporal(kind):
+        return _cast_all(column.cast(pa.int64() if kind.bit_width == 64 else pa.int32()), wanted)
     if pa.types.is_boolean(wanted):
         if pa.types.is_string(kind):
             # As Java reads it: any other text is false.
             return pc.equal(pc.utf8_lower(column), "true")
-        return pc.not_equal(column, pa.scalar(0, pa.int32()).cast(kind)) if not pa.types.is_boolean(kind) else column
-    if pa.types.is_temporal(kind):
-        return column.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).cast(wanted)
+        return column if pa.types.is_boolean(kind) else pc.not_equal(column, _zero(kind))
     if pa.types.is_string(kind):
         column = pc.utf8_trim_whitespace(column)
     if pa.types.is_integer(wanted) and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
