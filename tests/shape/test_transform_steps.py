@@ -122,7 +122,7 @@ def test_nulls_of_every_type_can_be_cast_and_so_can_no_rows(kind: pa.DataType, t
     values = ValueColumns({"a": pa.nulls(count, kind)}, everywhere(count))
     found = stepped_columns(values, Cast(fields=("a",), to=to), lambda path: pa.nulls(count))  # type: ignore[arg-type]
     assert (found.columns["a"].null_count, found.faults) == (count, {})
-    assert found.columns["a"].type.equals(CAST_TYPES[to])
+    assert found.columns["a"].type.equals(kind if pa.types.is_null(kind) else CAST_TYPES[to])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,28 @@ def test_decimals_can_be_masked() -> None:
 def test_what_is_null_is_not_masked() -> None:
     rows = stepped({"type": "Mask", "fields": ["a"], "replacement": "9"}, values=({"a": None}, {"a": 5}))
     assert rows == [{"a": None}, {"a": 9}]
+
+
+def test_a_field_is_renamed_where_only_one_of_both_names_has_a_value() -> None:
+    rename = {"type": "Rename", "field": "a", "as": "b"}
+
+    def renamed(*values: Any) -> list[Any]:
+        return [row["b"] for row in stepped(rename, values=values)]
+
+    assert renamed({"a": 1}, {"b": 2}, {"a": None, "b": 3}, {"a": 4, "b": None}, {}, None) == [1, 2, 3, 4, None, None]
+    wanted = [{"x": 1.0, "y": None}, {"x": 2.5, "y": None}, {"x": None, "y": "z"}]
+    assert renamed({"a": {"x": 1}}, {"b": {"x": 2.5}}, {"b": {"y": "z"}}) == wanted
+    assert renamed({"a": 1}, {"b": "x"}) == ["1", "x"]
+    assert renamed({"a": 2**60 + 1}, {"b": 0.5}) == [str(2**60 + 1), "0.5"]
+    assert stepped({"type": "Rename", "field": "a", "as": "a"}, values=({"a": 1},)) == [{"a": 1}]
+    assert list(build({"steps": [rename]}, {"a": 1, "b": 2}, {"b": 2}, {"a": 1}).bad.messages) == [0]
+
+
+def test_fields_that_flatten_joins_are_a_fault_only_in_records_with_both() -> None:
+    values = ({"a": {"b": 1}}, {"a.b": 2}, {"a": {"b": 3}, "a.b": None}, {})
+    assert [row["a.b"] for row in stepped({"type": "Flatten"}, values=values)] == [1, 2, 3, None]
+    found = build({"steps": [{"type": "Flatten"}]}, {"a": {"b": 1}, "a.b": 2}, *values)
+    assert list(found.bad.messages) == [0]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_api.spec.transform_steps import Debezium
-from s3sink_job.columns.cast import Inexact, as_text_at, cast_column
-from s3sink_job.columns.types import EMPTY, TEXT, Column, Path, merge
+from s3sink_job.columns.types import EMPTY, TEXT, Column, Path
 from s3sink_job.decode.bad_records import Fault, faults_at
 from s3sink_job.shape.record_fields import NoSuchField, field_at
-from s3sink_job.shape.value_columns import ValueColumns, children, row_numbers, true_rows
+from s3sink_job.shape.value_columns import ValueColumns, children, chosen, of_one_type, true_rows
 
 DELETED = "__deleted"
 DELETE, READABLE = "d", ("c", "u", "r", "d")
@@ -30,7 +29,7 @@ def unwrapped(values: ValueColumns, options: Debezium) -> ValueColumns:
     values = values.with_faults(faults_at(foreign, REASON, why))
     deleted = pc.fill_null(pc.equal(op, DELETE), False)
     after, before, faults = _states(values)
-    row = _chosen(deleted, before, after)
+    row = chosen(deleted, before, after)
     lost = pc.and_(pc.is_in(op, value_set=pa.array(["c", "u", "r"])), row.is_null())
     faults = faults_at(true_rows(lost), REASON, "value is a change event without the row in its field after") | faults
     added, more = _added(values, options)
@@ -53,7 +52,9 @@ def added_paths(options: Debezium) -> dict[str, Path]:
 
 
 def event_paths(path: Path, options: Debezium) -> list[Path]:
-    """The fields of events that a field of the row comes from."""
+    """The fields of events that a field of the row comes from. No name at all is the whole row."""
+    if not path:
+        return [path]
     added = added_paths(options)
     if path[0] in added:
         return [added[path[0]] + path[1:]]
@@ -84,16 +85,5 @@ def _states(values: ValueColumns) -> tuple[Column, Column, dict[int, Fault]]:
             faults |= faults_at(true_rows(column.is_valid()), REASON, why)
             column = pa.nulls(values.count, EMPTY)
         states.append(column)
-    record = merge(states[0].type, states[1].type)
-    while True:
-        try:
-            after, before = (cast_column(state, record) for state in states)
-            return after, before, faults
-        except Inexact as error:
-            record = as_text_at(record, error.path)
-
-
-def _chosen(first: Column, yes: Column, no: Column) -> Column:
-    """Of each row the one or the other; Arrow's `if_else` has no kernel for all nested types."""
-    rows, count = row_numbers(len(first)), pa.scalar(len(first), pa.int64())
-    return pa.concat_arrays([no, yes]).take(pc.if_else(first, pc.add(rows, count), rows))
+    after, before = of_one_type(*states)
+    return after, before, faults
