@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from s3sink_job.driver.driver import Driver
+from s3sink_job.kafka.batch_size import BATCH_RECORDS
 from s3sink_job.proof.find import WantedOffset
 from tests.commit.test_store_faults import abort_all, committed_but_unpublished
 from tests.driver.test_dead_letters import PREFIX, letters
@@ -160,6 +161,45 @@ def test_fields_that_change_their_type_are_proved_by_the_types_they_had(world: W
     assert types == [[[["code"], '"int64"']], [[["code"], '"text"']]]
     doc = proved(world, driver)
     assert (doc["records"], doc["filtered"]) == (2, 4)
+
+
+def test_a_field_that_shows_up_later_changes_nothing_that_was_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As JSON, a record has null for a field that others have. So what is written depends on the fields so far."""
+    world.kafka.create_topic(world.topic, 1)
+    world.produce([{"id": n, "a": {"b": 1}} for n in range(BATCH_RECORDS)])
+    world.produce([{"id": n, "a": {"b": 1, "c": 2}, "d": n} for n in range(9)])
+    spec: dict[str, Any] = {
+        "transform": {
+            "where": "length(to_json(a)) < 10",
+            "select": ["id", "to_json(a) AS a", "coalesce(d, 'none') AS d"],
+        },
+        "format": PARQUET,
+    }
+    committed_but_unpublished(world, monkeypatch, **spec)
+    sizes = {entry["key"]: entry["bytes"] for entry in manifests(world)[0]["objects"]}
+    assert abort_all(world) == len(sizes)
+    world.produce([{"id": 9, "a": {"b": 1}}])
+
+    driver = world.drain(**spec)
+
+    assert [part["end"] for part in slices(world)] == [BATCH_RECORDS, BATCH_RECORDS + 10]
+    assert world.sizes() == sizes
+    assert slices(world)[0]["inputs"] == [[["a"], '{"struct": {"b": "int64"}}'], [["d"], '"null"']]
+    assert tables(world) == [{"id": n, "a": '{"b":1}', "d": "none"} for n in range(BATCH_RECORDS)]
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (BATCH_RECORDS, 10)
+
+
+def test_tombstones_that_a_step_makes_are_left_out_and_proved(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([{"a": {"b": 1}}, {"a": None}, {"c": 1}, {"a": {"b": 2}}])
+    steps = {"steps": [{"type": "Extract", "field": "a"}]}
+    driver = world.drain(transform=steps, format=PARQUET, nullValues="Skip")
+    assert tables(world) == [{"b": 1}, {"b": 2}]
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (2, 2)
 
 
 def test_a_route_has_a_transform_of_its_own(world: World) -> None:
