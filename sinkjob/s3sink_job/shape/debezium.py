@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from s3sink_api.spec.transform_steps import Debezium
 from s3sink_job.columns.types import EMPTY, TEXT, Column, Path
 from s3sink_job.decode.bad_records import Fault, faults_at
-from s3sink_job.shape.record_fields import NoSuchField, field_at
+from s3sink_job.shape.record_fields import NoSuchField, field_at, odd_value
 from s3sink_job.shape.value_columns import ValueColumns, children, chosen, of_one_type, true_rows
 
 DELETED = "__deleted"
@@ -81,7 +81,7 @@ def _states(values: ValueColumns) -> tuple[Column, Column, dict[int, Fault]]:
     for name in ("after", "before"):
         column = values.columns.get(name, pa.nulls(values.count))
         if not pa.types.is_struct(column.type):
-            why = f"value is a change event whose field {name} is {column.type} and no record"
+            why = f"value is a change event whose field {name} is {column.type} and no record{odd_value(column.type)}"
             faults |= faults_at(true_rows(column.is_valid()), REASON, why)
             column = pa.nulls(values.count, EMPTY)
         states.append(column)

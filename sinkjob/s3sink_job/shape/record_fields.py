@@ -88,8 +88,18 @@ def field_at(columns: Mapping[str, Column], path: Path, count: int) -> Column:
         else:
             whole = ".".join(path[:number])
             text = f"field {whole} is {column.type} and has no fields: {whole}.{name} does not exist"
-            raise NoSuchField(text, column)
+            raise NoSuchField(text + odd_value(column.type), column)
     return column
+
+
+def odd_value(kind: pa.DataType) -> str:
+    """The cause, and the way out, if a field is text that other records have as a record."""
+    if not kind.equals(TEXT):
+        return ""
+    return (
+        ". If it is a record elsewhere, one record with another value, maybe an earlier one, has made it text for all: "
+        "give its type in source.value.schema"
+    )
 
 
 def is_meta(path: Path) -> bool:
