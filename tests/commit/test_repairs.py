@@ -20,7 +20,7 @@ from s3sink_job.commit import repairs
 from s3sink_job.commit.lost_objects import LostObject, Remainder
 from s3sink_job.commit.repairs import Repairs
 from s3sink_job.driver.driver import Driver
-from s3sink_job.flush.manifest import ObjectEntry, Slice
+from s3sink_job.flush.manifest import ObjectEntry, Slice, SliceEntry
 from s3sink_job.flush.partition_backoff import PartitionBackoff
 from s3sink_job.flush.problem import Problem
 from s3sink_job.kafka.admin import Admin
@@ -209,6 +209,30 @@ def test_a_lost_object_is_never_replaced_by_less_than_it_held(rows: int, compact
         assert problem.reason == "RepairFellShort"
         assert "raw/t/0/0.jsonl held 10 records" in problem.message
     assert json.dumps(sorted(repairing.backoff.until)) == ('[["t", 0]]' if short else "[]")
+
+
+def test_what_a_repair_wrote_and_lost_again_is_read_by_the_slices_of_its_first_flush() -> None:
+    """A manifest of a repair has no slices. Each slice has types of its own."""
+    types = ((("n",), '"int64"'),), ((("n",), '"text"'),)
+    parts = [SliceEntry("t", 1, 0, 10 * at, 10 * at + 10, "Size", 10, inputs=one) for at, one in enumerate(types)]
+    manifests = {
+        "first": SimpleNamespace(slices=parts, mends={}),
+        "second": SimpleNamespace(slices=[], mends=["first"]),
+    }
+    third: Any = SimpleNamespace(slices=[], mends=["second"])
+    committer: Any = SimpleNamespace(ledger=SimpleNamespace(manifest=manifests.__getitem__))
+    nothing: Any = None
+    repairing = Repairs(nothing, nothing, PartitionBackoff(Retries(), lambda: 0.0), lambda: 0.0, skip_lost=True)
+    entries = [ObjectEntry(f"raw/{at}", "u", (), "t", 1, 0, at, at + 4, rows=5, bytes=100) for at in (3, 12)]
+    left = [Remainder(LostObject(at, entry), entry.first, entry.last + 1) for at, entry in enumerate(entries)]
+
+    committed = repairing._committed_slices(committer, third)
+    slices = repairs._slices(committed, left)
+
+    assert [(part.start, part.end, repairs._left_out(committed, part).inputs) for part in slices] == [
+        (3, 8, types[0]),
+        (12, 17, types[1]),
+    ]
 
 
 def test_an_incomplete_repair_waits_if_compaction_of_the_topic_is_not_known() -> None:

@@ -74,6 +74,28 @@ def test_a_driver_killed_at_any_step_is_resumed_by_the_next(
     sink.prove(start)
 
 
+@pytest.mark.long
+def test_a_killed_driver_with_a_filter_keeps_and_counts_each_record_once(make_sink: MakeSink) -> None:
+    transform = {"where": "id % 3 = 0", "select": ["id", "upper(text) AS text"]}
+    sink = make_sink(format="Parquet", every=3, spec={"transform": transform})
+    sink.produce()
+
+    sink.crash(PART, whole=False)
+    sink.crash(MANIFEST)
+    sink.crash(SWAP, skip=1)
+    assert sink.reader.lines() == []
+    sink.produce()
+
+    sink.crash(SWAP, skip=1, arrives=True)
+    assert sink.state()["publishing"]
+    sink.crash(COMPLETE, arrives=True)
+    sink.produce()
+
+    sink.drain()
+    assert sink.state()["filtered"] == sink.end * PARTITIONS * 2 // 3
+    sink.prove()
+
+
 @pytest.mark.parametrize("format", in_formats("Json"))
 def test_a_driver_killed_during_a_reset_never_resets_twice(make_sink: MakeSink, format: str) -> None:
     sink = make_sink(format=format)

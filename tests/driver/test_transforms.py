@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from s3sink_job.driver.driver import Driver
+from s3sink_job.kafka.batch_size import BATCH_RECORDS
 from s3sink_job.proof.find import WantedOffset
 from tests.commit.test_store_faults import abort_all, committed_but_unpublished
+from tests.decode.avro_samples import written
+from tests.decode.proto_samples import message_class, schema_of
 from tests.driver.test_dead_letters import PREFIX, letters
 from tests.harness import World
 from tests.proof.test_find import found
+from tools.parts.registry import SchemaRegistry
 
 PARQUET = {"type": "Parquet"}
 
@@ -162,6 +167,45 @@ def test_fields_that_change_their_type_are_proved_by_the_types_they_had(world: W
     assert (doc["records"], doc["filtered"]) == (2, 4)
 
 
+def test_a_field_that_shows_up_later_changes_nothing_that_was_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As JSON, a record has null for a field that others have. So what is written depends on the fields so far."""
+    world.kafka.create_topic(world.topic, 1)
+    world.produce([{"id": n, "a": {"b": 1}} for n in range(BATCH_RECORDS)])
+    world.produce([{"id": n, "a": {"b": 1, "c": 2}, "d": n} for n in range(9)])
+    spec: dict[str, Any] = {
+        "transform": {
+            "where": "length(to_json(a)) < 10",
+            "select": ["id", "to_json(a) AS a", "coalesce(d, 'none') AS d"],
+        },
+        "format": PARQUET,
+    }
+    committed_but_unpublished(world, monkeypatch, **spec)
+    sizes = {entry["key"]: entry["bytes"] for entry in manifests(world)[0]["objects"]}
+    assert abort_all(world) == len(sizes)
+    world.produce([{"id": 9, "a": {"b": 1}}])
+
+    driver = world.drain(**spec)
+
+    assert [part["end"] for part in slices(world)] == [BATCH_RECORDS, BATCH_RECORDS + 10]
+    assert world.sizes() == sizes
+    assert slices(world)[0]["inputs"] == [[["a"], '{"struct": {"b": "int64"}}'], [["d"], '"null"']]
+    assert tables(world) == [{"id": n, "a": '{"b":1}', "d": "none"} for n in range(BATCH_RECORDS)]
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (BATCH_RECORDS, 10)
+
+
+def test_tombstones_that_a_step_makes_are_left_out_and_proved(world: World) -> None:
+    world.kafka.create_topic(world.topic)
+    world.produce([{"a": {"b": 1}}, {"a": None}, {"c": 1}, {"a": {"b": 2}}])
+    steps = {"steps": [{"type": "Extract", "field": "a"}]}
+    driver = world.drain(transform=steps, format=PARQUET, nullValues="Skip")
+    assert tables(world) == [{"b": 1}, {"b": 2}]
+    doc = proved(world, driver)
+    assert (doc["records"], doc["filtered"]) == (2, 2)
+
+
 def test_a_route_has_a_transform_of_its_own(world: World) -> None:
     other = f"{world.topic}-other"
     for topic in (world.topic, other):
@@ -195,3 +239,82 @@ def test_change_events_become_rows(world: World) -> None:
     assert tables(world) == [{**one, "__op": "r", "__source_table": "t"}, {**two, "__op": "u", "__source_table": "t"}]
     doc = world.verify(driver).to_doc()
     assert (doc["ok"], doc["records"], doc["filtered"]) == (True, 2, 1), doc["findings"]
+
+
+ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}
+EVENT_AVRO = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "op", "type": "string"},
+        {"name": "before", "type": ["null", ROW]},
+        {"name": "after", "type": ["null", "Row"]},
+        {"name": "source", "type": {"type": "record", "name": "S", "fields": [{"name": "ts_ms", "type": "long"}]}},
+    ],
+}
+EVENT_PROTO = """
+syntax = "proto3";
+message Event { string op = 1; Row before = 2; Row after = 3; Source source = 4; }
+message Row { int64 id = 1; string name = 2; }
+message Source { int64 ts_ms = 1; }
+"""
+ROW_JSON = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "name": {"type": "string"}},
+    "additionalProperties": False,
+}
+STATE_JSON = {"oneOf": [{"type": "null"}, ROW_JSON]}
+SOURCE_JSON = {"type": "object", "properties": {"ts_ms": {"type": "integer"}}}
+EVENT_JSON = {
+    "type": "object",
+    "properties": {"op": {"type": "string"}, "before": STATE_JSON, "after": STATE_JSON, "source": SOURCE_JSON},
+}
+
+
+def proto_event(event: dict[str, Any]) -> bytes:
+    given = {name: value for name, value in event.items() if value is not None}
+    made: bytes = message_class(schema_of(EVENT_PROTO), "Event")(**given).SerializeToString()
+    return b"\x00" + made  # the first message of the schema
+
+
+WIRES: dict[str, tuple[str, Any, Callable[[dict[str, Any]], bytes]]] = {
+    "Avro": ("AVRO", json.dumps(EVENT_AVRO), lambda event: written(EVENT_AVRO, event)[0]),
+    "Protobuf": ("PROTOBUF", EVENT_PROTO, proto_event),
+    "JsonSchema": ("JSON", json.dumps(EVENT_JSON), lambda event: json.dumps(event).encode()),
+}
+
+
+def test_change_events_with_schemas_become_rows(world: World, registry: SchemaRegistry) -> None:
+    one, two = {"id": 1, "name": "a"}, {"id": 1, "name": "b"}
+    events = [
+        {"op": "r", "before": None, "after": one, "source": {"ts_ms": 6}},
+        {"op": "u", "before": one, "after": two, "source": {"ts_ms": 7}},
+        {"op": "d", "before": two, "after": None, "source": {"ts_ms": 8}},
+        {"op": "d", "before": one, "after": None, "source": {"ts_ms": 9}},
+    ]
+    topics = {kind: f"{world.topic}-{kind}" for kind in WIRES}
+    for kind, topic in topics.items():
+        language, schema, wire = WIRES[kind]
+        number = registry.register(f"{topic}-value", schema, kind=language)
+        frame = b"\x00" + number.to_bytes(4, "big")
+        world.kafka.create_topic(topic, 1)
+        world.kafka.produce(topic, [(None, frame + wire(event), [], None) for event in events], 0)
+    routes = [
+        {"topics": [topic], "source": {"value": {"format": kind, "schemaRegistry": {"url": registry.url}}}}
+        for kind, topic in topics.items()
+    ]
+
+    driver = world.drain(
+        source={"topics": list(topics.values())},
+        transform={"unwrap": "Debezium", "where": "name = 'b'", "debezium": {"addFields": ["op", "source.ts_ms"]}},
+        routes=routes,
+        format=PARQUET,
+    )
+
+    wanted = [
+        {**two, "__op": "u", "__source_ts_ms": 7, "__deleted": False},
+        {**two, "__op": "d", "__source_ts_ms": 8, "__deleted": True},
+    ]
+    assert tables(world) == wanted * len(topics)
+    doc = world.verify(driver).to_doc()
+    assert (doc["ok"], doc["records"], doc["filtered"]) == (True, 6, 6), doc["findings"]

@@ -235,6 +235,23 @@ def test_records_that_were_written_are_read_with_the_types_they_had() -> None:
     assert nested.row_builder(TOPIC, known=known).build(batch_of(b'{"a": {"b": 2}}')).rows.num_rows == 1
 
 
+def test_a_field_that_one_odd_record_made_text_names_the_cause_and_the_way_out() -> None:
+    events, odd = {"unwrap": "Debezium", "debezium": {"addFields": []}}, {"op": "c", "after": "x"}
+    for transform, *values in (
+        ({"where": "a.b = 1"}, {"a": {"b": 1}}, {"a": 5}),
+        ({"select": ["a.b AS c"]}, {"a": {"b": 1}}, {"a": 5}),
+        (events, {"op": "c", "after": {"b": 1}}, odd),
+    ):
+        messages = build(transform, *values).bad.messages
+        assert list(messages) == [0, 1]
+        assert "one record with another value, maybe an earlier one, has made it text for all" in messages[0]
+        assert "source.value.schema" in messages[0]
+    fields = [{"name": "a", "type": "long"}]
+    declared = {"value": "Avro", "value_schema": json.dumps({"type": "record", "name": "R", "fields": fields})}
+    (message,) = build({"where": "a.b = 1"}, b"\x02", **declared).bad.messages.values()
+    assert message == "transform.where: field a is int64 and has no fields: a.b does not exist"
+
+
 def test_an_expression_that_takes_too_long_is_a_fault_and_not_a_hanging_task(monkeypatch: pytest.MonkeyPatch) -> None:
     long = pa.array(["a" * 4_000] * 30_000)
     monkeypatch.setattr(sql_engine, "SECONDS", 0.01)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from s3sink_api.spec.transform_steps import Cast, Mask
+from s3sink_job.columns.types import EMPTY
+from s3sink_job.shape.field_steps import CAST_TYPES
+from s3sink_job.shape.field_steps import stepped as stepped_columns
 from s3sink_job.shape.row_builder import BuiltRows
+from s3sink_job.shape.value_columns import ValueColumns, everywhere, only
 from tests.decode.batches import TOPIC, batch_of
 from tests.encodings import encoding
 from tests.shape.test_transform import build
@@ -97,9 +104,75 @@ def test_a_tombstone_passes_every_step_unchanged(step: dict[str, Any]) -> None:
     assert found.bad.messages == {}
 
 
+NULLS = [
+    pa.null(),
+    pa.timestamp("ms", "UTC"),
+    pa.date32(),
+    pa.time64("us"),
+    pa.decimal128(5, 2),
+    pa.binary(),
+    pa.binary(2),
+]
+
+
+@pytest.mark.parametrize("kind", [*NULLS, pa.int32(), pa.string(), EMPTY], ids=str)
+@pytest.mark.parametrize("to", CAST_TYPES)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_nulls_of_every_type_can_be_cast_and_so_can_no_rows(kind: pa.DataType, to: str, count: int) -> None:
+    values = ValueColumns({"a": pa.nulls(count, kind)}, everywhere(count))
+    found = stepped_columns(values, Cast(fields=("a",), to=to), lambda path: pa.nulls(count))  # type: ignore[arg-type]
+    assert (found.columns["a"].null_count, found.faults) == (count, {})
+    assert found.columns["a"].type.equals(kind if pa.types.is_null(kind) else CAST_TYPES[to])
+
+
+@pytest.mark.parametrize(
+    ("zero", "other", "kind"),
+    [
+        (Decimal(0), Decimal("0.50"), pa.decimal128(5, 2)),
+        (Decimal(0), Decimal("0.50"), pa.decimal256(60, 2)),
+        (0, 5, pa.int32()),
+        (0.0, 0.1, pa.float32()),
+        (0, 1, pa.timestamp("us", "UTC")),
+    ],
+    ids=str,
+)
+def test_numbers_of_every_type_are_false_only_if_they_are_zero(zero: Any, other: Any, kind: pa.DataType) -> None:
+    values = ValueColumns({"a": pa.array([zero, other, None], kind)}, only([], 3))
+    found = stepped_columns(values, Cast(fields=("a",), to="Boolean"), lambda path: pa.nulls(3))
+    assert (found.columns["a"].to_pylist(), found.faults) == ([False, True, None], {})
+
+
+def test_decimals_can_be_masked() -> None:
+    values = ValueColumns({"a": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2))}, only([], 2))
+    found = stepped_columns(values, Mask(fields=("a",)), lambda path: pa.nulls(2))
+    assert (found.columns["a"].to_pylist(), found.faults) == ([Decimal("0.00"), None], {})
+
+
 def test_what_is_null_is_not_masked() -> None:
     rows = stepped({"type": "Mask", "fields": ["a"], "replacement": "9"}, values=({"a": None}, {"a": 5}))
     assert rows == [{"a": None}, {"a": 9}]
+
+
+def test_a_field_is_renamed_where_only_one_of_both_names_has_a_value() -> None:
+    rename = {"type": "Rename", "field": "a", "as": "b"}
+
+    def renamed(*values: Any) -> list[Any]:
+        return [row["b"] for row in stepped(rename, values=values)]
+
+    assert renamed({"a": 1}, {"b": 2}, {"a": None, "b": 3}, {"a": 4, "b": None}, {}, None) == [1, 2, 3, 4, None, None]
+    wanted = [{"x": 1.0, "y": None}, {"x": 2.5, "y": None}, {"x": None, "y": "z"}]
+    assert renamed({"a": {"x": 1}}, {"b": {"x": 2.5}}, {"b": {"y": "z"}}) == wanted
+    assert renamed({"a": 1}, {"b": "x"}) == ["1", "x"]
+    assert renamed({"a": 2**60 + 1}, {"b": 0.5}) == [str(2**60 + 1), "0.5"]
+    assert stepped({"type": "Rename", "field": "a", "as": "a"}, values=({"a": 1},)) == [{"a": 1}]
+    assert list(build({"steps": [rename]}, {"a": 1, "b": 2}, {"b": 2}, {"a": 1}).bad.messages) == [0]
+
+
+def test_fields_that_flatten_joins_are_a_fault_only_in_records_with_both() -> None:
+    values = ({"a": {"b": 1}}, {"a.b": 2}, {"a": {"b": 3}, "a.b": None}, {})
+    assert [row["a.b"] for row in stepped({"type": "Flatten"}, values=values)] == [1, 2, 3, None]
+    found = build({"steps": [{"type": "Flatten"}]}, {"a": {"b": 1}, "a.b": 2}, *values)
+    assert list(found.bad.messages) == [0]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +245,16 @@ def test_what_is_no_change_event_is_a_bad_record() -> None:
     assert "no change event of Debezium" in found.bad.messages[0]
     assert "without the row in its field after" in found.bad.messages[2]
     assert "whose field after is string and no record" in unwrapped({"op": "c", "after": "text"}).bad.messages[0]
+
+
+def test_an_event_whose_source_is_no_record_is_a_bad_record() -> None:
+    odd = {"op": "c", "after": ONE, "source": "x"}
+    assert list(unwrapped(odd).bad.messages) == [0]
+    found = unwrapped(EVENTS[0], {"source": 5}, {"op": "c", "after": TWO})
+    assert 1 in found.bad.messages
+    assert 2 not in found.bad.messages
+    message = "without the field source.ts_ms: field source is string and has no fields"
+    assert message in unwrapped(EVENTS[0], odd).bad.messages[1]
 
 
 def test_change_events_of_connect_json_with_a_schema_are_unwrapped() -> None:

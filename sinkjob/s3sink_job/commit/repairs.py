@@ -99,7 +99,8 @@ class Repairs:
         admin: Admin,
         connection: Mapping[str, str],
     ) -> list[SliceResult]:
-        slices = _slices(manifest, plan.remainders)
+        committed = self._committed_slices(committer, manifest)
+        slices = _slices(committed, plan.remainders)
         if not slices:
             return []
         state, ledger = committer.state, committer.ledger
@@ -109,7 +110,6 @@ class Repairs:
         entries = [one.lost.entry for one in plan.remainders]
         buckets = {entry.topic: entry.bucket for entry in entries if not entry.letters}
         letters = next((entry.letters for entry in entries if entry.letters), "")
-        committed = self._committed_slices(committer, manifest)
         left_out = {part: _left_out(committed, part) for part in slices}
         results = self.flush_job.rewrite(task, slices, left_out, letters, buckets, state, connection)
         return CommitCheck(state, plan.source_logs, admin, ledger.bucket).of_unchanged_logs(results)
@@ -145,18 +145,18 @@ class Repairs:
         self.backoff.hold(at, problem, retryable=retryable)
 
 
-def _slices(manifest: Manifest, remainders: Iterable[Remainder]) -> dict[Slice, tuple[Rewrite, ...]]:
+def _slices(committed: Iterable[SliceEntry], remainders: Iterable[Remainder]) -> dict[Slice, tuple[Rewrite, ...]]:
     """One slice for the lost objects of each committed slice: its records are read once for all of them."""
     starts: dict[tuple[str, int, int], list[int]] = {}
-    for part in manifest.slices:
+    for part in committed:
         starts.setdefault((part.topic, part.generation, part.partition), []).append(part.start)
     grouped: dict[tuple[str, int, int, int], list[Remainder]] = {}
     for one in remainders:
         entry = one.lost.entry
         place = (entry.topic, entry.generation, entry.partition)
-        committed = max((start for start in starts.get(place, ()) if start <= entry.first), default=0)
+        began = max((start for start in starts.get(place, ()) if start <= entry.first), default=0)
         if not one.empty:
-            grouped.setdefault((*place, committed), []).append(one)
+            grouped.setdefault((*place, began), []).append(one)
     slices = {}
     for (topic, generation, partition, _), own in grouped.items():
         start, stop = min(one.start for one in own), max(one.stop for one in own)

@@ -49,7 +49,8 @@ class Previewer:
         return Preview(found.groups, {**found.faults, **changing}, found.columns)
 
     def _build(self, letters: LetterGroup, target: TopicTarget, known: KnownColumns | None) -> Preview:
-        encoding, slice = target.encoding, letters.slice
+        # No types are noted for a replay: those of its first records need not be those of all.
+        encoding, slice = target.encoding.with_input_types(()), letters.slice
         builder = encoding.row_builder(slice.topic, slice.generation, known, self.access)
         mark = self.settings.name_mark(encoding.layout)
         room = room_for_folder(target.destination.prefix, encoding.layout, slice.topic, encoding.extension, mark)

@@ -6,6 +6,7 @@ A record without a value is left as it is. A field that no record has changes no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from s3sink_api.spec.transform_steps import Cast, Drop, Extract, Flatten, Hoist,
 from s3sink_job.columns.text import text_of
 from s3sink_job.columns.types import TEXT, Column, Path
 from s3sink_job.decode.bad_records import Fault, faults_at
-from s3sink_job.shape.value_columns import ValueColumns, children, true_rows
+from s3sink_job.shape.value_columns import ValueColumns, children, one_of, true_rows
 
 WHOLE = "value"
 """The column of a value without fields."""
@@ -52,18 +53,22 @@ def stepped(values: ValueColumns, step: Step, meta: Meta) -> ValueColumns:
 
 
 def source_paths(path: Path, step: Step) -> list[Path]:
-    """The fields before the step that a field after it comes from."""
+    """The fields before the step that a field after it comes from. No name at all is the whole value."""
+    if not path:
+        return [path]
     match step:
         case Rename() if path[0] == step.as_:
-            return [(step.field, *path[1:])]
+            return [(step.field, *path[1:]), path]
         case Insert() if path[0] == step.field:
             return []
         case Flatten():
-            return [(*path[0].split(step.separator or "."), *path[1:]), path]
+            separator = step.separator or "."
+            names = path[0].split(separator)
+            return [(separator.join(names[:end]),) for end in range(1, len(names) + 1)]
         case Hoist():
-            return [path[1:]] if len(path) > 1 else []
+            return [path[1:]] if path[0] == step.field else []
         case Extract():
-            return [(step.field, *path), (step.field,)]
+            return [(step.field, *path), *([(step.field,)] if path[0] == WHOLE else [])]
     return [path]
 
 
@@ -83,12 +88,14 @@ def _each(
 def _renamed(values: ValueColumns, step: Rename) -> ValueColumns:
     if step.field not in values.columns:
         return values
-    taken = values.columns.get(step.as_)
-    if taken is not None:
+    renamed, taken = values.columns[step.field], values.columns.get(step.as_)
+    if taken is not None and step.field != step.as_:
+        renamed, both = one_of(renamed, taken)
         why = f"value already has the field {step.as_!r}, which {step.field!r} is to be renamed to"
-        values = values.with_faults(faults_at(true_rows(taken.is_valid()), "FieldTaken", why))
-    names = {name: step.as_ if name == step.field else name for name in values.columns if name != step.as_}
-    return values.with_columns({new: values.columns[old] for old, new in names.items()})
+        values = values.with_faults(faults_at(both, "FieldTaken", why))
+    columns = {name: column for name, column in values.columns.items() if name != step.as_ or name == step.field}
+    pairs = ((step.as_, renamed) if name == step.field else (name, column) for name, column in columns.items())
+    return values.with_columns(dict(pairs))
 
 
 def _inserted(values: ValueColumns, step: Insert, meta: Meta) -> ValueColumns:
@@ -112,8 +119,9 @@ def _flattened(values: ValueColumns, separator: str) -> ValueColumns:
         if name not in columns:
             columns[name] = column
             continue
+        columns[name], both = one_of(columns[name], column)
         why = f"two fields have the name {name!r} after Flatten: use another separator"
-        values = values.with_faults(faults_at(true_rows(column.is_valid()), "FieldTaken", why))
+        values = values.with_faults(faults_at(both, "FieldTaken", why))
     return values.with_columns(columns)
 
 
@@ -147,7 +155,11 @@ def _blank(kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(bytes(kind.byte_width), kind)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return pa.scalar("" if pa.types.is_string(kind) else b"", kind)
-    return pa.scalar(0, pa.int64()).cast(kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
+    return _zero(kind)
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
 
 
 def _replacement(kind: pa.DataType, text: str) -> pa.Scalar:
@@ -160,6 +172,10 @@ def _replacement(kind: pa.DataType, text: str) -> pa.Scalar:
 
 def _cast(column: Column, to: str) -> tuple[Column, dict[int, str]]:
     wanted = CAST_TYPES[to]
+    if pa.types.is_null(column.type):
+        return column, {}  # the same as without the field
+    if column.null_count == len(column):
+        return pa.nulls(len(column), wanted), {}
     if pa.types.is_nested(column.type) and not wanted.equals(TEXT):
         why = f"{column.type} cannot be cast to {to}"
         return pa.nulls(len(column), wanted), dict.fromkeys(true_rows(column.is_valid()), why)
@@ -183,13 +199,13 @@ def _cast_all(column: Column, wanted: pa.DataType) -> Column:
     kind = column.type
     if wanted.equals(TEXT):
         return text_of(column)
+    if pa.types.is_temporal(kind):
+        return _cast_all(column.cast(pa.int64() if kind.bit_width == 64 else pa.int32()), wanted)
     if pa.types.is_boolean(wanted):
         if pa.types.is_string(kind):
             # As Java reads it: any other text is false.
             return pc.equal(pc.utf8_lower(column), "true")
-        return pc.not_equal(column, pa.scalar(0, pa.int32()).cast(kind)) if not pa.types.is_boolean(kind) else column
-    if pa.types.is_temporal(kind):
-        return column.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).cast(wanted)
+        return column if pa.types.is_boolean(kind) else pc.not_equal(column, _zero(kind))
     if pa.types.is_string(kind):
         column = pc.utf8_trim_whitespace(column)
     if pa.types.is_integer(wanted) and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):

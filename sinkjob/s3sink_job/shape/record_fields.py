@@ -21,7 +21,11 @@ KAFKA_COLUMNS = {"_key": "key", "_timestamp": "timestamp", HEADERS: "headers"}
 
 
 class NoSuchField(Exception):
-    """A path that leads into a value without fields."""
+    """A path that leads into a value without fields: into `column`, if that is a field of the value."""
+
+    def __init__(self, text: str, column: Column | None = None) -> None:
+        super().__init__(text)
+        self.column = column
 
 
 class MetaFields:
@@ -83,8 +87,19 @@ def field_at(columns: Mapping[str, Column], path: Path, count: int) -> Column:
             column = pc.map_lookup(column, pa.scalar(name, column.type.key_type), "last")
         else:
             whole = ".".join(path[:number])
-            raise NoSuchField(f"field {whole} is {column.type} and has no fields: {whole}.{name} does not exist")
+            text = f"field {whole} is {column.type} and has no fields: {whole}.{name} does not exist"
+            raise NoSuchField(text + odd_value(column.type), column)
     return column
+
+
+def odd_value(kind: pa.DataType) -> str:
+    """The cause, and the way out, if a field is text that other records have as a record."""
+    if not kind.equals(TEXT):
+        return ""
+    return (
+        ". If it is a record elsewhere, one record with another value, maybe an earlier one, has made it text for all: "
+        "give its type in source.value.schema"
+    )
 
 
 def is_meta(path: Path) -> bool:

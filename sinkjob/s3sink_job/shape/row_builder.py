@@ -22,7 +22,7 @@ from s3sink_job.shape.lines import JsonLineShaper, text_lines
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.settings import RowKind, Shape
 from s3sink_job.shape.tombstones import refused_tombstones
-from s3sink_job.shape.transform_settings import TransformSettings, with_input_types
+from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.shape.transformer import Transformer
 from s3sink_job.shape.values import raw_values
 
@@ -57,9 +57,9 @@ class RowBuilder:
         self._transformer: Transformer | None = None
         if transform is not None:
             self._transformer = Transformer(transform, origin, skip_nulls=shape.nulls == "Skip")
-            if transform.inputs:
-                base = known_values or NO_COLUMNS
-                known_values = KnownColumns(with_input_types(base.record, transform.inputs), base.sources)
+            if transform.inputs is not None:
+                base, fields = known_values or NO_COLUMNS, self._transformer.fields
+                known_values = KnownColumns(fields.with_types(base.record, transform.inputs), base.sources)
         self._changes = transform is not None and transform.transform.changes_values
         of_keys = (known_keys or NO_COLUMNS) if kind.has_columns and shape.spreads_keys else None
         self._decoder = Decoder(decoding, known_values, access, of_keys)

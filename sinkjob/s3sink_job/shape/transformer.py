@@ -15,23 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_api.spec.sql_expressions import HEADERS, Expression, Star, parse_filter, parse_select
-from s3sink_api.spec.transform_steps import Cast, Debezium, Mask
-from s3sink_job.columns.types import Column, Path, from_doc, to_doc
+from s3sink_job.columns.types import Column, Path, to_doc
 from s3sink_job.decode.bad_records import BadRecords, Fault, Faults, Stage, faults_at
 from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.kafka.single_headers import header_column
-from s3sink_job.shape.debezium import event_paths, unwrapped
-from s3sink_job.shape.field_steps import WHOLE, source_paths, stepped
+from s3sink_job.shape.debezium import unwrapped
+from s3sink_job.shape.field_steps import WHOLE, stepped
+from s3sink_job.shape.input_fields import NO_UNWRAP, InputFields, input_fields
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.record_fields import KAFKA_COLUMNS, MetaFields, NoSuchField, field_at, is_meta
 from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate
-from s3sink_job.shape.transform_settings import TransformSettings, changed, type_at
+from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.shape.transformed_batch import FilteredBatch, TransformedBatch
 from s3sink_job.shape.value_columns import ValueColumns, everywhere, only, row_numbers, true_rows
 
 FAILED = "ExpressionFailed"
-NO_UNWRAP = Debezium()
 Fields = Callable[[Path], Column]
 
 
@@ -58,8 +57,10 @@ class Transformer:
         self._early = tuple(one for one in where if one.of_metadata)
         self._late = tuple(one for one in where if not one.of_metadata)
         self._items = tuple(parse_select(text) for text in self._transform.select or ())
-        self._types = {path: from_doc(json.loads(text)) for path, text in settings.inputs}
-        self._fixed = bool(settings.inputs)
+        self._fixed = settings.inputs
+        self._types: dict[Path, pa.DataType] = {}
+        self._decoded: pa.DataType | None = None
+        """Of the last batch with rows."""
 
     @property
     def needs_values(self) -> bool:
@@ -69,21 +70,15 @@ class Transformer:
     @property
     def types(self) -> InputTypes:
         """Of the fields that expressions depend on, as all batches so far had them."""
+        if self._fixed is not None:
+            return self._fixed
         return tuple((path, json.dumps(to_doc(kind))) for path, kind in sorted(self._types.items()))
 
     @cached_property
-    def paths(self) -> frozenset[Path]:
+    def fields(self) -> InputFields:
         """The decoded fields whose types matter."""
-        transform = self._transform
-        expressions = [*self._late, *(one for item in self._items for one in _expressions(item) if one.plain is None)]
-        found = {path for one in expressions for path in one.paths if not is_meta(path)}
-        for step in reversed(transform.steps):
-            own = {(name,) for name in step.fields} if isinstance(step, Mask | Cast) else set()
-            found = {before for path in found for before in source_paths(path, step)} | own
-        if transform.unwrap:
-            options = transform.debezium or NO_UNWRAP
-            found = {before for path in found for before in event_paths(path, options)} | {("op",)}
-        return frozenset(found)
+        computed = (one for item in self._items for one in _expressions(item) if one.plain is None)
+        return input_fields(self._transform, [*self._late, *computed])
 
     def input_path(self, path: Path) -> Path | None:
         """The decoded field that a column of the result is, if it is one unchanged."""
@@ -149,17 +144,19 @@ class Transformer:
             columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         else:
             columns = {WHOLE: decoded.plain("value")}
-        self._check_types(columns)
+        if len(null):
+            self._check_types(columns)
         return ValueColumns(columns, null)
 
     def _check_types(self, columns: Mapping[str, Column]) -> None:
+        """The first batch with rows decides on the types of the slice."""
         record = pa.struct([pa.field(name, column.type) for name, column in columns.items()])
-        if self._fixed:
+        if self._fixed is not None or record == self._decoded:
             return
-        found = {path: kind for path in self.paths if not pa.types.is_null(kind := type_at(record, path))}
-        if any(changed(self._types[path], kind) for path, kind in found.items() if path in self._types):
+        found = self.fields.types_in(record)
+        if self._types and found != self._types:
             raise TypesChanged
-        self._types |= found
+        self._types, self._decoded = found, record
 
     def _kept(self, decoded: DecodedBatch, values: ValueColumns, meta: Fields) -> Column | None:
         keep = everywhere(values.count) if values.dropped is None else pc.invert(values.dropped)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from s3sink_job.columns.types import Column
+from s3sink_job.columns.cast import Inexact, as_text_at, cast_column
+from s3sink_job.columns.types import TEXT, Column, merge
 from s3sink_job.decode.bad_records import Fault
 
 
@@ -73,3 +74,25 @@ def row_numbers(count: int) -> Column:
 def true_rows(mask: Column) -> list[int]:
     rows: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
     return rows
+
+
+def one_of(first: Column, second: Column) -> tuple[Column, list[int]]:
+    """Of each row the value that there is, and the rows with two."""
+    first, second = of_one_type(first, second)
+    return chosen(first.is_valid(), first, second), true_rows(pc.and_(first.is_valid(), second.is_valid()))
+
+
+def of_one_type(first: Column, second: Column) -> tuple[Column, Column]:
+    """Both with the narrowest type that holds them."""
+    kind = merge(first.type, second.type)
+    while True:
+        try:
+            return cast_column(first, kind), cast_column(second, kind)
+        except Inexact as error:
+            kind = as_text_at(kind, error.path) if error.path else TEXT
+
+
+def chosen(first: Column, yes: Column, no: Column) -> Column:
+    """Of each row the one or the other; Arrow's `if_else` has no kernel for all nested types."""
+    rows, count = row_numbers(len(first)), pa.scalar(len(first), pa.int64())
+    return pa.concat_arrays([no, yes]).take(pc.if_else(first, pc.add(rows, count), rows))

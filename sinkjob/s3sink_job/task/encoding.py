@@ -116,7 +116,7 @@ class Encoding:
         return replace(self, grouping=replace(self.grouping, layout=replace(self.layout, stamp=stamp)))
 
     def with_input_types(self, inputs: InputTypes) -> Encoding:
-        """For records that were written: the transform with the types that their fields had then."""
+        """For records that were written: the transform with the types that their fields had then, and no others."""
         if self.transform is None:
             return self
         return replace(self, transform=replace(self.transform, inputs=inputs))
