@@ -103,6 +103,13 @@ def test_sts_that_does_not_answer_waits(moto: Moto, sts: FaultProxy, secrets: Se
     assert client.schema(version(SOME)) is None, "the role is assumed as soon as STS answers"
 
 
+def test_an_answer_of_sts_that_cannot_be_read_waits(moto: Moto, secrets: Secrets) -> None:
+    with answering(always(Answer(404, b"<html>not here<br>"))) as sts, pytest.raises(TransientError) as failed:
+        GlueClient(with_role(moto.endpoint, sts), secrets, NO_RETRIES).schema(version(SOME))
+    assert failed.value.reason == "RegistryUnavailable"
+    assert "check schemaRegistry.assumeRole.endpoint" in str(failed.value)
+
+
 def test_a_role_without_the_permission_is_named(moto: Moto, secrets: Secrets) -> None:
     with answering(always(error("AccessDeniedException"))) as glue:
         client = GlueClient(with_role(glue, moto.endpoint), secrets, NO_RETRIES)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import time
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 
@@ -21,6 +19,8 @@ from s3sink_job.stores.bucket import Bucket
 from s3sink_job.stores.errors import StoreUnavailable
 from s3sink_job.stores.factory import open_bucket
 from s3sink_job.stores.probe import probe
+from tests.decode.glue_registry import always, refusal_of_sts, sessions
+from tests.decode.registry_answers import Answer, answering
 from tools.parts.forward_proxy import ForwardProxy
 from tools.parts.proxy import Call, Delay, FaultProxy, Request, Status, request_is
 from tools.parts.s3 import Moto, S3Server
@@ -148,35 +148,45 @@ def access_key(request: Request) -> str:
 def test_a_role_is_assumed_once_and_its_credentials_are_renewed_before_they_expire(
     moto: Moto, unsigned: FaultProxy, topic_name: str, tmp_path: Path
 ) -> None:
-    bodies: list[bytes] = []
     with FaultProxy("127.0.0.1", moto.port) as sts:
         role = {"arn": ROLE, "externalId": "ours:42", "sessionName": "orders", "endpoint": sts.endpoint}
         sent = Sent(unsigned)
         store = opened(unsigned.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), assumeRole=role)
-        signer = store.requests.client._request_signer  # type: ignore[attr-defined]
-        sts_client = signer._credentials._refresh_using.__closure__
-        for cell in sts_client:
-            with suppress(AttributeError):
-                cell.cell_contents.meta.events.register(
-                    "before-send.sts", lambda request, **_: bodies.append(request.body)
-                )
         store.put("a", b"1")
         store.get("a")
         assert len(sts.requests) == 1
         first = {access_key(request) for request in sent.requests}
         sent.requests.clear()
 
+        signer = store.requests.client._request_signer  # type: ignore[attr-defined]
         signer._credentials._time_fetcher = lambda: datetime.now(UTC) + timedelta(minutes=50)
         store.get("a")
         assert len(sts.requests) == 2
         second = {access_key(request) for request in sent.requests}
 
-    assert len(first) == len(second) == 1
-    assert first != second
-    assert moto.access_key not in {*first, *second}
-    asked = parse_qs(bodies[0].decode() if isinstance(bodies[0], bytes) else bodies[0])
-    assert asked["RoleArn"] == [ROLE]
-    assert (asked["ExternalId"], asked["RoleSessionName"]) == (["ours:42"], ["orders"])
+    assumed = sessions(moto, "orders")
+    assert [first, second] == [{one["access_key_id"]} for one in assumed]
+    assert {(one["role_arn"], one["external_id"]) for one in assumed} == {(ROLE, "ours:42")}
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "404", "AccessDenied"])
+def test_no_answer_of_sts_is_taken_for_one_of_the_store(moto: Moto, topic_name: str, tmp_path: Path, code: str) -> None:
+    """A state that looks missing would be a first start."""
+    with answering(always(refusal_of_sts(code))) as sts:
+        role = {"arn": ROLE, "endpoint": sts}
+        store = opened(moto.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), assumeRole=role)
+        for request in (store.get, store.head):
+            with pytest.raises(FinalError, match=f"AssumeRole: 403 {code}") as refused:
+                request("a")
+            assert refused.value.reason == "AssumeRoleRefused"
+
+
+def test_an_answer_of_sts_that_cannot_be_read_is_retried(moto: Moto, topic_name: str, tmp_path: Path) -> None:
+    with answering(always(Answer(404, b"<html>not here<br>"))) as sts:
+        role = {"arn": ROLE, "endpoint": sts}
+        store = opened(moto.endpoint, moto.create_bucket(topic_name), secrets_of(moto, tmp_path), assumeRole=role)
+        with pytest.raises(StoreUnavailable, match=r"AssumeRole: .*check spec\.destination\.assumeRole\.endpoint"):
+            store.get("a")
 
 
 def test_a_role_that_may_not_be_assumed_is_a_final_error_that_says_what_to_check(

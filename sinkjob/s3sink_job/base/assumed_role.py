@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from botocore.client import BaseClient
 from botocore.credentials import (
     CredentialProvider,
@@ -10,9 +12,12 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
     create_assume_role_refresher,
 )
+from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 from botocore.session import Session
 
 from s3sink_job.base.aws_access import DEFAULT_REGION, AwsAccess
+from s3sink_job.base.aws_errors import RoleError
 
 
 class _RoleProvider(CredentialProvider):
@@ -26,9 +31,22 @@ class _RoleProvider(CredentialProvider):
     def load(self) -> Credentials:
         """Asks for nothing yet: the first request of the service does."""
         return DeferredRefreshableCredentials(
-            refresh_using=create_assume_role_refresher(_sts(self._access), _request(self._access)),
+            refresh_using=_refresher(self._access),
             method=self.METHOD,
         )
+
+
+def _refresher(access: AwsAccess) -> Callable[[], dict[str, str]]:
+    assume = create_assume_role_refresher(_sts(access), _request(access))
+
+    def refresh() -> dict[str, str]:
+        try:
+            found: dict[str, str] = assume()
+        except (ClientError, ResponseParserError) as error:
+            raise RoleError(error) from error
+        return found
+
+    return refresh
 
 
 def _sts(access: AwsAccess) -> BaseClient:

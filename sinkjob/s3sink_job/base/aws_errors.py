@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from botocore.exceptions import ClientError, ProxyConnectionError
+from botocore.exceptions import BotoCoreError, ClientError, ProxyConnectionError
 
 from s3sink_job.base.errors import FinalError, S3SinkError, TransientError
 
@@ -17,8 +17,20 @@ THROTTLED = re.compile(
 _PROXY_LOGIN = 407
 
 
+class RoleError(BotoCoreError):
+    """What STS answered instead of credentials. No ClientError: its code says nothing about the service's objects."""
+
+    fmt = "AssumeRole: {cause}"
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(cause=cause)
+        self.cause = cause
+
+
 def proxy_refused(error: Exception, what: str, *, proxy: str) -> S3SinkError | None:
     """None unless the proxy refuses the login. `what` is the request, `proxy` the field of the spec."""
+    if isinstance(error, RoleError):
+        error = error.cause
     if isinstance(error, ClientError):
         refused = status_of(error) == _PROXY_LOGIN
     else:
@@ -31,10 +43,13 @@ def role_refused(
     error: Exception, what: str, *, role: str, reason: str, later: type[TransientError]
 ) -> S3SinkError | None:
     """None unless STS did not answer with credentials. `role` is the field of the spec."""
-    if not isinstance(error, ClientError) or error.operation_name != "AssumeRole":
+    if not isinstance(error, RoleError):
         return None
-    code, status = code_of(error), status_of(error)
-    text = f"{what}: AssumeRole: {status} {code}: {message_of(error)}"
+    if not isinstance(error.cause, ClientError):
+        name = type(error.cause).__name__
+        return later(f"{what}: AssumeRole: the answer cannot be read: {name}: check {role}.endpoint")
+    code, status = code_of(error.cause), status_of(error.cause)
+    text = f"{what}: AssumeRole: {status} {code}: {message_of(error.cause)}"
     if status in FINAL_STATUS and status not in TRANSIENT_STATUS and not THROTTLED.search(code.lower()):
         why = f"check {role}, and who the role's trust policy lets in, with which external id"
         return FinalError(f"{text}: {why}", reason=reason)
