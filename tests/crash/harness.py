@@ -71,6 +71,8 @@ class Sink:
     """For records with a schema."""
     every: int = 1
     """Records whose id is a multiple of it are kept: what the transform of the spec says."""
+    in_headers: bool = False
+    """Whether some of the ids of schemas are in headers."""
     spec: dict[str, Any] = field(default_factory=dict)
     started: list[SinkProcess] = field(default_factory=list)
     end: int = 0
@@ -81,7 +83,7 @@ class Sink:
         self.kafka.create_topic(self.topic, partitions=PARTITIONS)
         self.records: JsonRecords | TypedRecords = JsonRecords()
         if self.registry:
-            self.records = TYPED[self.input](self.registry, self.topic)
+            self.records = TYPED[self.input](self.registry, self.topic, in_headers=self.in_headers)
         self.client = self.s3.client()
         self.reader = IndependentReader(self.client, self.bucket, f"{PREFIX}/")
         self.change()
@@ -127,8 +129,8 @@ class Sink:
     def produce(self, count: int = BATCH) -> None:
         """Writes records with new ids, the same number to each partition."""
         for partition in range(PARTITIONS):
-            values = [self.records.write(next(self._ids)) for _ in range(count // PARTITIONS)]
-            self.kafka.produce(self.topic, [(b"key", value, None, None) for value in values], partition)
+            written = [self.records.write(next(self._ids)) for _ in range(count // PARTITIONS)]
+            self.kafka.produce(self.topic, [(b"key", *one, None) for one in written], partition)
         self.end += count // PARTITIONS
 
     def start(self, *arguments: str) -> SinkProcess:

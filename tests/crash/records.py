@@ -17,14 +17,15 @@ from tools.parts.registry import SchemaRegistry
 
 PREFIX = 5
 """Bytes in front of a record with a schema: 0, and the id of the schema in four bytes."""
+Headers = list[tuple[str, bytes | None]]
 
 
 class JsonRecords:
     source: dict[str, Any] = {}
     """What the manifest says about them."""
 
-    def write(self, number: int) -> bytes:
-        return json.dumps({"id": number, "text": "x" * 50}).encode()
+    def write(self, number: int) -> tuple[bytes, Headers]:
+        return json.dumps({"id": number, "text": "x" * 50}).encode(), []
 
     def read(self, value: bytes) -> str:
         """The record as JSON."""
@@ -38,9 +39,14 @@ class TypedRecords(ABC):
     kind: ClassVar[str]
     """As registries name the language."""
     schemas: ClassVar[list[str]]
+    more_headers: ClassVar[Headers] = []
+    """Of Apicurio's serializers, beside the id."""
+    FRONT: ClassVar[bytes] = b""
+    """What says in front of a record which message it is."""
 
-    def __init__(self, registry: SchemaRegistry, topic: str) -> None:
-        self.registry, self.topic = registry, topic
+    def __init__(self, registry: SchemaRegistry, topic: str, *, in_headers: bool = False) -> None:
+        """`in_headers`: whether every other record of each version has the id of its schema in a header."""
+        self.registry, self.topic, self.in_headers = registry, topic, in_headers
         self.versions = [0, 1]
         self.ids = self.register()
         self.source = {"value": {"format": self.format, "schemaRegistry": {"url": registry.url}}}
@@ -50,15 +56,22 @@ class TypedRecords(ABC):
         subject = f"{self.topic}-crash.Order"
         return [self.registry.register(subject, schema, kind=self.kind) for schema in self.schemas]
 
-    def write(self, number: int) -> bytes:
+    def write(self, number: int) -> tuple[bytes, Headers]:
+        """With an id in a header nothing is in front of the record."""
         version = self.versions[number % len(self.versions)]
         row = {"id": number, "text": "x" * 50, **({"day": number} if version else {})}
-        return b"\0" + self.ids[version].to_bytes(PREFIX - 1, "big") + self.encode(version, row)
+        written, schema = self.encode(version, row), self.ids[version]
+        if self.in_headers and number // len(self.versions) % 2:
+            return written, [("apicurio.value.contentId", schema.to_bytes(8, "big")), *self.more_headers]
+        return b"\0" + schema.to_bytes(PREFIX - 1, "big") + self.FRONT + written, []
 
     def read(self, value: bytes) -> str:
-        """The record as JSON."""
-        version = self.ids.index(int.from_bytes(value[1:PREFIX], "big"))
-        return json.dumps(self.decode(version, value[PREFIX:]), default=str)
+        """The record as JSON. Without an id in front only the fields that all versions have."""
+        front = int.from_bytes(value[1:PREFIX], "big")
+        if value[:1] != b"\0" or front not in self.ids:
+            return json.dumps(self.decode(0, value), default=str)
+        record = value[PREFIX:].removeprefix(self.FRONT)
+        return json.dumps(self.decode(self.ids.index(front), record), default=str)
 
     @abstractmethod
     def encode(self, version: int, row: dict[str, Any]) -> bytes: ...
@@ -108,14 +121,14 @@ def _order() -> Any:
 class ProtobufRecords(TypedRecords):
     format, kind = "Protobuf", "PROTOBUF"
     schemas = [_PROTO.format(""), _PROTO.format("int32 day = 3;")]
-    FIRST = b"\0"
-    """The first message of its schema."""
+    FRONT = b"\0"
+    more_headers = [("apicurio.protobuf.type", b"Order")]
 
     def encode(self, version: int, row: dict[str, Any]) -> bytes:
-        return self.FIRST + bytes(_order()(**row).SerializeToString())
+        return bytes(_order()(**row).SerializeToString())
 
     def decode(self, version: int, data: bytes) -> Any:
-        read = _order().FromString(data.removeprefix(self.FIRST))
+        read = _order().FromString(data)
         return {name: getattr(read, name) for name in _KINDS}
 
 

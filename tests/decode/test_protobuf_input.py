@@ -193,6 +193,20 @@ def test_whatever_a_header_has_behind_its_id_is_a_message_or_refused(message: by
         assert Protobuf().message_lengths(Records(column), np.zeros(1, np.int64)) == [len(message or ORDER)]
 
 
+def test_a_name_in_a_header_counts_alone_and_is_cut_off_in_front() -> None:
+    """Also names that could be indexes if they were in front. Another one of the same schema stands alone."""
+    payment, ref = written((1,), id=7, paid=True), b"\x09\x0a\x07Payment"
+    values = [payment, ref + payment, written((0,), id=8), b"", payment]
+    names = [b"Payment", b"Payment", b"shop.Order", b"Payment", b"Http"]
+    batch = batch_of_values(*values)
+    for name, column in {"value_schema_id": [b"c" + (1).to_bytes(8, "big")] * 5, "value_message": names}.items():
+        batch = batch.append_column(name, pa.array(column, pa.binary()))
+    rows, faults = opened_input("Protobuf", schemas=Schemas(), registry="Apicurio").rows(batch)
+    assert {row: fault.reason for row, fault in faults.items()} == {4: "InvalidSchema"}
+    assert "without the message Http" in faults[4].message
+    assert [row["id"] for row in rows.to_pylist()[:4]] == [7, 7, 8, 0]
+
+
 zigzag = st.integers(0, 2**20).map(lambda n: n if n % 3 else n % 40)
 
 
