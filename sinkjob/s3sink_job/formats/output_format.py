@@ -96,6 +96,10 @@ class OutputFormat(ABC):
         batches = rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
         return exactly(batches, record if wider.equals(record) else wider)
 
+    def opens_in_spark_with_nanoseconds(self, output: Output) -> bool:
+        """Whether Spark opens objects of rows that have timestamps in nanoseconds."""
+        return True
+
     def object_extension(self, codec: str) -> str:
         return self.extension if self.compresses_within else self.extension + CODEC_EXTENSIONS[codec]
 

@@ -56,6 +56,9 @@ class ParquetFormat(OutputFormat):
             rows = pa.Table.from_batches([in_microseconds(batch) for batch in batches])
         return super().comparable(rows, output, found)
 
+    def opens_in_spark_with_nanoseconds(self, output: Output) -> bool:
+        return output.parquet.timestamps == "Micros"
+
 
 @dataclass
 class SpilledRowGroups:

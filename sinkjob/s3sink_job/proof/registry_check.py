@@ -18,6 +18,8 @@ from s3sink_job.decode.registries import SchemaClient, open_client
 from s3sink_job.decode.schema_languages import columns_of, kind_of
 from s3sink_job.decode.settings import PartDecoding, decoding_of
 from s3sink_job.decode.writer_schemas import InvalidSchema, WriterSchema
+from s3sink_job.formats.registry import OUTPUT_FORMATS
+from s3sink_job.formats.settings import output_of
 from s3sink_job.shape.settings import shape_of
 
 CHECK = "schema"
@@ -42,17 +44,17 @@ def registry_checks(spec: Spec, secrets: Secrets) -> Iterator[Finding]:
                 findings = chain(_inline("spec" if not number else f"spec.routes[{number - 1}]", part), findings)
             try:
                 for found in findings:
-                    if found[0] != NANOSECONDS or _writes_nanoseconds(one, part):
+                    if found[0] != NANOSECONDS or _keeps_spark_out(one, part):
                         yield found
             except S3SinkError as error:
                 yield "registry", False, f"{error.reason}: {error}"
 
 
-def _writes_nanoseconds(spec: Spec, part: PartDecoding) -> bool:
-    """Whether columns of nanoseconds become those of Parquet objects."""
+def _keeps_spark_out(spec: Spec, part: PartDecoding) -> bool:
+    """Whether objects get columns of the key or value, and Spark does not open them if these have nanoseconds."""
     shape = shape_of(spec)
     spread = shape.spreads_keys if part.part == "key" else shape.spreads_values
-    return spread and spec.format.type == "Parquet" and spec.format.parquet.timestamps == "Unchanged"
+    return spread and not OUTPUT_FORMATS[spec.format.type].opens_in_spark_with_nanoseconds(output_of(spec))
 
 
 def _check(
