@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_api.spec.field_errors import Refusal
-from s3sink_api.spec.sql_expressions import Expression, parse_filter, parse_select
+from s3sink_api.spec.sql_expressions import Expression, Star, parse_filter, parse_select
 from s3sink_api.spec.sql_functions import FUNCTIONS, OPERATORS
 from s3sink_api.spec.sql_parser import locked_database
 from tests.api.documents import errors_of, minimal, put
@@ -175,6 +175,36 @@ def test_a_refusal_names_the_expression_and_its_position() -> None:
 )
 def test_what_people_need_is_allowed(text: str) -> None:
     assert parse_select(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* EXCLUDE (a.b)",
+        "* EXCLUDE (c, a.b)",
+        "* EXCLUDE (a.b.c)",
+        "* EXCLUDE (a.b) REPLACE (1 AS c)",
+        "* RENAME (a AS b)",
+        "* EXCLUDE (a) AS x",
+        "* AS x",
+        "t.* EXCLUDE (a)",
+    ],
+)
+def test_a_star_with_anything_that_would_be_ignored_is_refused(text: str) -> None:
+    """Whoever leaves a field out must not find it in the bucket."""
+    error = errors_of(put(minimal(), "spec.transform", {"select": [text]}))["spec.transform.select[0]"]
+    assert error.startswith(f"'{text.partition(' AS x')[0]}' at position 1 ")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "A", '"a.b"', "a.b", '"a"."b"']), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_every_field_that_exclude_names_is_left_out_or_refused(names: list[str]) -> None:
+    try:
+        star = parse_select(f"* EXCLUDE ({', '.join(names)})")
+    except Refusal:
+        return
+    assert isinstance(star, Star)
+    assert set(star.exclude) == {name.strip('"') for name in names}
 
 
 def test_all_functions_on_the_list_exist() -> None:
