@@ -207,6 +207,49 @@ def test_every_field_that_exclude_names_is_left_out_or_refused(names: list[str])
     assert set(star.exclude) == {name.strip('"') for name in names}
 
 
+DEEP = {
+    "additions": ("a + " * 900 + "a", 1),
+    "one addition too many": ("a + " * 100 + "a", 1),
+    "lists": ("[" * 600 + "a" + "]" * 600, 1),
+    "brackets": ("(" * 1500 + "a" + ")" * 1500, 1),
+    "casts": ("a" + "::VARCHAR" * 400, 2693),
+    "negations": ("NOT (" * 300 + "a" + ")" * 300, 501),
+    "types": ("CAST(a AS " + "STRUCT(a " * 300 + "INT" + ")" * 300 + ")", 902),
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+@pytest.mark.parametrize("part", ["where", "select"])
+def test_a_deep_expression_is_an_error_of_its_field(kind: str, part: str) -> None:
+    text, position = DEEP[kind]
+    transform = {"where": text} if part == "where" else {"select": [f"{text} AS x"]}
+    (error,) = errors_of(put(minimal(), "spec.transform", transform)).values()
+    assert error.startswith(f"is nested too deeply at position {position}: at most 100 operators")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a + " * 99 + "a",
+        "abs(" * 99 + "a" + ")" * 99,
+        "[" * 99 + "a" + "]" * 99,
+        "{'k': " * 49 + "a" + "}" * 49,
+        "CASE WHEN a THEN " * 99 + "b" + " END" * 99,
+        "CASE WHEN a THEN b ELSE " * 99 + "c" + " END" * 99,
+        " AND ".join(["a"] * 500),
+        "a OR (" * 500 + "a" + ")" * 500,
+    ],
+)
+def test_an_expression_as_deep_as_it_may_be_also_works_deep_in_the_stack(text: str) -> None:
+    def at_level(levels: int) -> str:
+        if levels:
+            return at_level(levels - 1)
+        (*_, found) = parse_filter(text)
+        return found.sql(dict.fromkeys(found.paths, "c0"))
+
+    assert "c0" in at_level(300)
+
+
 def test_all_functions_on_the_list_exist() -> None:
     with duckdb.connect() as database:
         found = database.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()

@@ -23,7 +23,7 @@ from s3sink_api.spec.sql_functions import (
     PADDING,
     TYPES,
 )
-from s3sink_api.spec.sql_parser import SELECT, Node, parsed, position_in, to_sql
+from s3sink_api.spec.sql_parser import SELECT, Node, children, parsed, position_in, to_sql
 
 Path: TypeAlias = tuple[str, ...]
 META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
@@ -204,7 +204,7 @@ class _Check:
         name = node["function_name"].lower() if node["class"] == "FUNCTION" else ""
         joins = name in JOINING or node["type"] == "ARRAY_CONSTRUCTOR"
         inner: Counter[Path] = Counter()
-        for child in _children(node):
+        for child in children(node):
             own = self._growth(child)
             inner = inner + own if joins else inner | own
         factor = self._factor(name, [one["expression"] for one in node["arguments"]]) if name else 1
@@ -261,16 +261,7 @@ def _as_path(node: Node) -> Node:
     return {**inner, "alias": node["alias"], "column_names": [*inner["column_names"], step["literal"]["text"]]}
 
 
-def _children(node: Node) -> Iterator[Node]:
-    for value in node.values():
-        if isinstance(value, dict):
-            yield from [value] if "class" in value else _children(value)
-        elif isinstance(value, list):
-            for one in (v for v in value if isinstance(v, dict)):
-                yield from [one] if "class" in one else _children(one)
-
-
 def _nodes(node: Node) -> Iterator[Node]:
     yield node
-    for child in _children(node):
+    for child in children(node):
         yield from _nodes(child)

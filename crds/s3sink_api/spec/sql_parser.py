@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 
 Node: TypeAlias = dict[str, Any]
 SELECT = "SELECT "
+MOST_LEVELS = 100
+"""Of operators, functions and casts within one another. What works on the trees needs Python's stack for each level."""
 
 
 def parsed(text: str) -> Node:
     """The one expression of the text."""
     # The line break ends a comment.
-    answer = json.loads(_answer("SELECT json_serialize_sql(?)", f"{SELECT}{text}\n"))
+    try:
+        answer = json.loads(_answer("SELECT json_serialize_sql(?)", f"{SELECT}{text}\n"))
+    except RecursionError:
+        raise _too_deep(1) from None
+    if "expression depth" in answer.get("error_message", ""):
+        raise _too_deep(1)
     if answer["error"]:
         at = f" at position {position_in(text, int(answer['position']))}" if "position" in answer else ""
         raise Refusal(f"is not a SQL expression{at}: {answer['error_message']}")
@@ -34,7 +41,30 @@ def parsed(text: str) -> Node:
     if extra:
         raise Refusal(f"must be a single expression, without {' and '.join(extra)}")
     found: Node = node["select_list"][0]
+    _check_levels(text, found)
     return found
+
+
+def _check_levels(text: str, node: Node) -> None:
+    level = [node]
+    for _ in range(MOST_LEVELS):
+        level = [child for one in level for child in children(one)]
+    if level:
+        raise _too_deep(position_in(text, level[0]["query_location"]))
+
+
+def _too_deep(position: int) -> Refusal:
+    most = f"at most {MOST_LEVELS} operators and functions may be within one another"
+    return Refusal(f"is nested too deeply at position {position}: {most}")
+
+
+def children(node: Node) -> Iterator[Node]:
+    for value in node.values():
+        if isinstance(value, dict):
+            yield from [value] if "class" in value else children(value)
+        elif isinstance(value, list):
+            for one in (v for v in value if isinstance(v, dict)):
+                yield from [one] if "class" in one else children(one)
 
 
 def _nothing(value: Any) -> bool:
