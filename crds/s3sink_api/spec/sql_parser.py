@@ -17,6 +17,9 @@ SELECT = "SELECT "
 MOST_LEVELS = 100
 """Of operators, functions and casts within one another. What works on the trees needs Python's stack for each level."""
 
+_NOWHERE = 2**63
+"""From this location on: a part that DuckDB added."""
+
 
 def parsed(text: str) -> Node:
     """The one expression of the text."""
@@ -86,6 +89,16 @@ def position_in(text: str, location: int) -> int:
     """In characters, from 1. DuckDB counts bytes of the whole statement, from 0."""
     before = text.encode()[: max(0, location - len(SELECT))]
     return min(len(before.decode(errors="ignore")), max(0, len(text) - 1)) + 1
+
+
+def refusal(text: str, node: Node, why: str) -> Refusal:
+    """Of a part of the text."""
+    start = node.get("query_location", _NOWHERE)
+    if start >= _NOWHERE:
+        return Refusal(f"{text!r} {why}", show=False)
+    raw = text.encode()[start - len(SELECT) :]
+    part = (raw[: node["query_location_length"]] or raw).decode(errors="replace")
+    return Refusal(f"{part!r} at position {position_in(text, start)} {why}", show=False)
 
 
 def to_sql(node: Node) -> str:
