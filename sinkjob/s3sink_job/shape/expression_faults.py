@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from s3sink_api.spec.sql_expressions import Expression
 from s3sink_job.columns.types import Column
-from s3sink_job.decode.bad_records import Fault
+from s3sink_job.decode.bad_records import Fault, ValueFault
 from s3sink_job.shape.sql_budget import TOO_SLOW, Budget
-from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate
+from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate, without_values
 
 FAILED = "ExpressionFailed"
 
@@ -34,6 +34,10 @@ def explained(
             alone = dict.fromkeys(range(len(rows)), str(error))
         for place, why in alone.items():
             if why != TOO_SLOW:
-                faults.setdefault(rows[place], Fault(FAILED, f"transform.{where} {expression.text!r}: {why}"))
-    rest = {row: Fault(FAILED, f"transform.{where}: {why}") for row, why in found.faults.items() if row not in faults}
+                faults.setdefault(rows[place], _fault(f"transform.{where} {expression.text!r}:", why))
+    rest = {row: _fault(f"transform.{where}:", why) for row, why in found.faults.items() if row not in faults}
     return faults | rest
+
+
+def _fault(what: str, why: str) -> Fault:
+    return ValueFault(FAILED, without_values(why), why).prefixed(what)

@@ -28,6 +28,8 @@ from s3sink_job.shape.sql_budget import TOO_LARGE, TOO_SLOW, Budget, TooManyByte
 
 NO_RETRY = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.NotImplementedException)
 """Errors of the types, so of all rows."""
+OF_TYPES = frozenset(["Binder", "Catalog", "Parser", "Not implemented"])
+"""The same in their messages."""
 AT_ONCE = 2**28
 """The most that one statement does: bytes of its fields times characters of SQL. DuckDB looks at the clock only once in
 2,048 rows, and the result is in memory before its bytes are counted: it has no more than these."""
@@ -69,10 +71,9 @@ def evaluate(
 
 
 def _rows_at_once(sql: str, inputs: pa.Table) -> int:
-    count = inputs.num_rows
+    count: int = inputs.num_rows
     padding = (sql.count("pad(") + sql.count("repeat(")) * OF_A_PADDING
-    size: int = inputs.get_total_buffer_size()
-    work = (size + count * OF_A_ROW) * len(sql) + count * padding
+    work: int = (inputs.get_total_buffer_size() + count * OF_A_ROW) * len(sql) + count * padding
     return count if work <= AT_ONCE else max(1, count * AT_ONCE // work)
 
 
@@ -237,7 +238,14 @@ def _message(error: Exception) -> str:
         return TOO_LARGE
     if isinstance(error, duckdb.InterruptException):
         return TOO_SLOW
-    return re.sub(r" when casting from source column \w+", "", str(error).partition("\n")[0])
+    text = re.sub(r" when casting from source column \w+", "", str(error).partition("\n")[0])
+    return text if re.match("[A-Za-z ]+ Error: ", text) else f"Invalid Error: {text}"
+
+
+def without_values(why: str) -> str:
+    """A fault without what DuckDB says of the values. Messages about types and names have none."""
+    kind, found, _ = why.partition(" Error: ")
+    return f"{kind} Error" if found and kind not in OF_TYPES else why
 
 
 @cache
