@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import duckdb
 import pytest
@@ -128,6 +129,8 @@ HOSTILE = [
     "upper(a",
     "a +",
     "a AS",
+    "a + 1",
+    "[" * 600 + "a" + "]" * 600,
 ]
 
 
@@ -135,9 +138,38 @@ HOSTILE = [
 def test_a_hostile_expression_is_refused_by_name(text: str) -> None:
     with pytest.raises(Refusal) as refusal:
         parse_select(text)
-    assert refusal.value.message
+    assert re.search(r" at position [1-9]", refusal.value.message)
     errors = errors_of(put(minimal(), "spec.transform", {"select": [text]}))
     assert set(errors) == {"spec.transform.select[0]"}
+
+
+PARTS = {
+    "a AS x FROM t": ("FROM begins another part of a query", 8),
+    "ä AS x WHERE b": ("WHERE begins another part of a query", 8),
+    "a AS x GROUP BY a": ("GROUP BY begins another part of a query", 8),
+    "a AS x HAVING a": ("HAVING begins another part of a query", 8),
+    "a AS x ORDER BY a LIMIT 1": ("ORDER BY begins another part of a query", 8),
+    "a IS DISTINCT FROM b AS x LIMIT 1": ("LIMIT begins another part of a query", 27),
+    "DISTINCT a AS x": ("DISTINCT begins another part of a query", 1),
+    "(a) AS x UNION SELECT (SELECT 2 FROM t)": ("UNION begins another part of a query", 10),
+    "extract(year FROM a) AS x QUALIFY true": ("QUALIFY begins another part of a query", 27),
+    "'; FROM' AS x; SELECT 1": ("a second statement begins", 14),
+    "1 AS x; LOAD httpfs": ("a second statement begins", 7),
+}
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_what_follows_an_expression_is_named_in_words_of_sql(text: str) -> None:
+    what, position = PARTS[text]
+    with pytest.raises(Refusal) as refusal:
+        parse_select(text)
+    assert refusal.value.message == f"must be a single expression: {what} at position {position}"
+
+
+@pytest.mark.parametrize("where", ["a AS b", "a > 1 AS b"])
+def test_a_condition_with_a_name_is_refused_with_its_place(where: str) -> None:
+    with pytest.raises(Refusal, match="' at position 1 is a condition, and has no name: leave AS b out"):
+        parse_filter(where)
 
 
 def test_at_least_sixty_hostile_expressions_are_tried() -> None:

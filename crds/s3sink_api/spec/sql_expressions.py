@@ -67,7 +67,7 @@ def parse_select(text: str) -> SelectItem:
     if node["class"] != "STAR":
         found = _expression(text, node, check)
         if not found.name:
-            raise Refusal(f"{text!r} needs a name: add AS and the name of its column", show=False)
+            raise check.refusal(node, "needs a name: add AS and the name of its column")
         return found
     if node["qualified_exclude_list"]:
         raise check.refusal(node, "has a field with a dot: EXCLUDE leaves out whole fields at the top, such as (a, b)")
@@ -88,7 +88,7 @@ def parse_filter(text: str) -> tuple[Expression, ...]:
     if node["class"] == "STAR":
         raise check.refusal(node, "is no condition")
     if node["alias"]:
-        raise Refusal(f"is a condition, and has no name: leave AS {node['alias']} out", show=False)
+        raise check.refusal(node, f"is a condition, and has no name: leave AS {node['alias']} out")
     return tuple(_expression(text, part, check) for part in _conjuncts(node))
 
 

@@ -31,18 +31,16 @@ def parsed(text: str) -> Node:
     if "expression depth" in answer.get("error_message", ""):
         raise _too_deep(1)
     if answer["error"]:
-        at = f" at position {position_in(text, int(answer['position']))}" if "position" in answer else ""
-        raise Refusal(f"is not a SQL expression{at}: {answer['error_message']}")
+        raise _not_sql(text, answer)
     statements = answer["statements"]
     node = statements[0]["node"]
     if len(statements) > 1 or node["type"] != "SELECT_NODE":
-        raise Refusal("must be a single expression, and no statement")
+        raise _more_than_one(text)
     if len(node["select_list"]) > 1:
         second = position_in(text, node["select_list"][1]["query_location"])
         raise Refusal(f"must be a single expression: the second one begins at position {second}")
-    extra = [name for name, empty in _WHOLE.items() if not empty(node.get(name))]
-    if extra:
-        raise Refusal(f"must be a single expression, without {' and '.join(extra)}")
+    if not all(empty(node.get(name)) for name, empty in _WHOLE.items()):
+        raise _more_than_one(text)
     found: Node = node["select_list"][0]
     _check_levels(text, found)
     return found
@@ -83,6 +81,40 @@ _WHOLE: Mapping[str, Callable[[Any], bool]] = {
     ),
 }
 """The other parts of a SELECT, and when they are not there."""
+_FURTHER = frozenset(
+    [";", "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY", "USING", "ORDER", "LIMIT", "OFFSET", "FETCH"]
+) | {"DISTINCT", "UNION", "EXCEPT", "INTERSECT"}
+
+
+def _not_sql(text: str, answer: Node) -> Refusal:
+    if answer["error_type"] == "not implemented":
+        return _more_than_one(text)
+    at = position_in(text, int(answer["position"])) if "position" in answer else 1
+    return Refusal(f"is not a SQL expression at position {at}: {answer['error_message']}")
+
+
+def _more_than_one(text: str) -> Refusal:
+    """It goes on behind the expression, with another part of a SELECT or another statement."""
+    word, at = next(_further_parts(text), ("it", 1))
+    what = "a second statement begins" if word == ";" else f"{word} begins another part of a query"
+    return Refusal(f"must be a single expression: {what} at position {at}")
+
+
+def _further_parts(text: str) -> Iterator[tuple[str, int]]:
+    """Words of SQL outside of brackets that belong to no expression, and their positions."""
+    import duckdb
+
+    raw = text.encode()
+    starts = [(start, kind) for start, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+    level, before = 0, ""
+    for (start, kind), (end, _) in zip(starts, [*starts[1:], (len(raw), None)], strict=True):
+        word = raw[start:end].decode(errors="replace").partition(" ")[0].strip().upper()
+        level += word.startswith(("(", "[", "{")) - word.startswith((")", "]", "}"))
+        is_word = kind in (duckdb.token_type.keyword, duckdb.token_type.operator)
+        # As in: a IS NOT DISTINCT FROM b, and * EXCEPT (a)
+        if level == 0 and is_word and word in _FURTHER and before not in {"IS", "NOT", "DISTINCT", "*"}:
+            yield {"GROUP": "GROUP BY", "ORDER": "ORDER BY"}.get(word, word), position_in(text, start + len(SELECT))
+        before = word
 
 
 def position_in(text: str, location: int) -> int:
