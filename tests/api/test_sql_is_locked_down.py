@@ -134,6 +134,9 @@ HOSTILE = [
 ]
 
 
+DATABASE = locked_database()
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_expression_is_refused_by_name(text: str) -> None:
     with pytest.raises(Refusal) as refusal:
@@ -295,6 +298,81 @@ def test_an_expression_as_deep_as_it_may_be_also_works_deep_in_the_stack(text: s
         return found.sql(dict.fromkeys(found.paths, "c0"))
 
     assert "c0" in at_level(300)
+
+
+def test_a_condition_may_have_several_lines_as_a_column_may() -> None:
+    text = "a > 1\n\tAND b  -- both\r\n  AND c\n"
+    for transform in ({"where": text}, {"select": [f"{text} AS x"]}):
+        assert errors_of(put(minimal(), "spec.transform", transform)) == {}
+    assert len(parse_filter(text)) == 3
+
+
+def texts(depth: int) -> st.SearchStrategy[str]:
+    """Expressions over the fields a, a text, and n, a number, as texts with few brackets."""
+    leaf = st.sampled_from(["a", "n", "1", "-2", "1.50", "1e3", "'x'", "'it''s'", "NULL", "true", '"a"', "[1, n]"])
+    if not depth:
+        return leaf
+    inner = texts(depth - 1)
+    binary = st.sampled_from(
+        [
+            "+",
+            "-",
+            "*",
+            "//",
+            "%",
+            "**",
+            "||",
+            "=",
+            "<>",
+            "<",
+            "AND",
+            "OR",
+            "LIKE",
+            "NOT LIKE",
+            "IS DISTINCT FROM",
+            "&",
+            "<<",
+        ]
+    )
+    return st.one_of(
+        leaf,
+        st.tuples(inner, binary, inner).map(" ".join),
+        inner.map("({})".format),
+        inner.map("NOT {}".format),
+        inner.map("- {}".format),
+        inner.map("{} IS NULL".format),
+        inner.map("{}::VARCHAR".format),
+        inner.map("TRY_CAST({} AS DECIMAL(10, 2))".format),
+        inner.map("upper(({})::VARCHAR)".format),
+        st.tuples(inner, inner, inner).map(lambda t: f"CASE WHEN {t[0]} THEN {t[1]} ELSE {t[2]} END"),
+        st.tuples(inner, inner, inner).map(lambda t: f"{t[0]} BETWEEN {t[1]} AND {t[2]}"),
+        st.tuples(inner, inner, inner).map(lambda t: f"{t[0]} NOT IN ({t[1]}, {t[2]})"),
+        st.tuples(inner, inner).map(lambda t: f"coalesce({t[0]}, {t[1]})"),
+        st.tuples(inner, inner).map(lambda t: f"{{'k': {t[0]}, 'l': {t[1]}}}['k']"),
+        inner.map("substring({}::VARCHAR FROM 2)".format),
+    )
+
+
+RECORDS = "(VALUES ('x', 1), ('it''s', -3), (NULL, 0), ('', NULL)) AS t(a, n)"
+
+
+def results(database: duckdb.DuckDBPyConnection, sql: str) -> str:
+    try:
+        return repr(database.execute(f"SELECT {sql}\nFROM {RECORDS}").fetchall())
+    except duckdb.Error as error:
+        return type(error).__name__
+
+
+@given(texts(3))
+@settings(max_examples=300, deadline=None)
+def test_sql_of_the_checked_tree_gives_what_the_text_itself_gives(text: str) -> None:
+    try:
+        found = parse_select(f"{text} AS x")
+    except Refusal:
+        return
+    assert isinstance(found, Expression)
+    written = found.sql({path: path[0] for path in found.paths})
+    assert results(DATABASE, written) == results(DATABASE, text)
 
 
 def test_all_functions_on_the_list_exist() -> None:
