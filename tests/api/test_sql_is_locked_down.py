@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import duckdb
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from s3sink_api.spec.field_errors import Refusal
-from s3sink_api.spec.sql_expressions import Expression, parse_filter, parse_select
+from s3sink_api.spec.sql_expressions import Expression, Star, parse_filter, parse_select
 from s3sink_api.spec.sql_functions import FUNCTIONS, OPERATORS
 from s3sink_api.spec.sql_parser import locked_database
 from tests.api.documents import errors_of, minimal, put
@@ -98,6 +99,17 @@ HOSTILE = [
     "regexp_replace(a, '.', 'xxxxxxxxxxxxxxxxxxxxxxxx', 'g') AS x",
     "array_to_string(a, b) AS x",
     "a || a || a || a || a || a || a || a || a || a || a || a || a || a || a || a || a AS x",
+    "repeat(repeat('x', 1000), 1000) AS x",
+    "repeat('x', 1000) || repeat('y', 1000) || repeat(upper(repeat('z', 500)), 40) AS x",
+    "lpad('', 1000, 'x') || " * 17 + "a AS x",
+    "lpad('', 1000, '\N{MUSICAL SYMBOL G CLEF}') || " * 5 + "a AS x",
+    "replace(a, 'x', '\N{MUSICAL SYMBOL G CLEF}abcdefghijklmn') AS x",
+    "translate(translate(translate(a, 'x', 'ŧŧ𝄞'), 'y', '𝄞'), 'z', '𝄞') AS x",
+    "[[[[[a]::VARCHAR]::VARCHAR]::VARCHAR]::VARCHAR]::VARCHAR AS x",
+    "[([([([a]::JSON)::VARCHAR]::JSON)::VARCHAR]::JSON)::VARCHAR] AS x",
+    "TRY_CAST([TRY_CAST([a::TEXT::TEXT] AS VARCHAR[])] AS STRUCT(x VARCHAR)[])::STRING AS x",
+    "concat({'a': concat({'a': concat({'a': concat({'a': concat({'a': a})})})})}) AS x",
+    "array_to_string([[array_to_string([[" * 3 + "a" + "]], '')]], '')" * 3 + " AS x",
     "printf('%1000000000d', a) AS x",
     "format('{:1000000000}', a) AS x",
     "list_transform(a, lambda y: y + 1) AS x",
@@ -117,16 +129,50 @@ HOSTILE = [
     "upper(a",
     "a +",
     "a AS",
+    "a + 1",
+    "[" * 600 + "a" + "]" * 600,
 ]
+
+
+DATABASE = locked_database()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_expression_is_refused_by_name(text: str) -> None:
     with pytest.raises(Refusal) as refusal:
         parse_select(text)
-    assert refusal.value.message
+    assert re.search(r" at position [1-9]", refusal.value.message)
     errors = errors_of(put(minimal(), "spec.transform", {"select": [text]}))
     assert set(errors) == {"spec.transform.select[0]"}
+
+
+PARTS = {
+    "a AS x FROM t": ("FROM begins another part of a query", 8),
+    "ä AS x WHERE b": ("WHERE begins another part of a query", 8),
+    "a AS x GROUP BY a": ("GROUP BY begins another part of a query", 8),
+    "a AS x HAVING a": ("HAVING begins another part of a query", 8),
+    "a AS x ORDER BY a LIMIT 1": ("ORDER BY begins another part of a query", 8),
+    "a IS DISTINCT FROM b AS x LIMIT 1": ("LIMIT begins another part of a query", 27),
+    "DISTINCT a AS x": ("DISTINCT begins another part of a query", 1),
+    "(a) AS x UNION SELECT (SELECT 2 FROM t)": ("UNION begins another part of a query", 10),
+    "extract(year FROM a) AS x QUALIFY true": ("QUALIFY begins another part of a query", 27),
+    "'; FROM' AS x; SELECT 1": ("a second statement begins", 14),
+    "1 AS x; LOAD httpfs": ("a second statement begins", 7),
+}
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_what_follows_an_expression_is_named_in_words_of_sql(text: str) -> None:
+    what, position = PARTS[text]
+    with pytest.raises(Refusal) as refusal:
+        parse_select(text)
+    assert refusal.value.message == f"must be a single expression: {what} at position {position}"
+
+
+@pytest.mark.parametrize("where", ["a AS b", "a > 1 AS b"])
+def test_a_condition_with_a_name_is_refused_with_its_place(where: str) -> None:
+    with pytest.raises(Refusal, match="' at position 1 is a condition, and has no name: leave AS b out"):
+        parse_filter(where)
 
 
 def test_at_least_sixty_hostile_expressions_are_tried() -> None:
@@ -169,12 +215,164 @@ def test_a_refusal_names_the_expression_and_its_position() -> None:
         "a ->> '$.x' AS x",
         "sha256(a || 'salt') AS x",
         "TRY(a // b) AS x",
+        "repeat('-', 80) || lpad(a, 1000, ' ') AS x",
+        "a::VARCHAR || '-' || b::VARCHAR || '-' || a::VARCHAR AS x",
+        "array_to_string(list, ', ') AS x",
+        f"'{'x' * 4000}' AS x",
         "* EXCLUDE (a, b)",
         "* REPLACE (upper(a) AS a)",
     ],
 )
 def test_what_people_need_is_allowed(text: str) -> None:
     assert parse_select(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* EXCLUDE (a.b)",
+        "* EXCLUDE (c, a.b)",
+        "* EXCLUDE (a.b.c)",
+        "* EXCLUDE (a.b) REPLACE (1 AS c)",
+        "* RENAME (a AS b)",
+        "* EXCLUDE (a) AS x",
+        "* AS x",
+        "t.* EXCLUDE (a)",
+    ],
+)
+def test_a_star_with_anything_that_would_be_ignored_is_refused(text: str) -> None:
+    """Whoever leaves a field out must not find it in the bucket."""
+    error = errors_of(put(minimal(), "spec.transform", {"select": [text]}))["spec.transform.select[0]"]
+    assert error.startswith(f"'{text.partition(' AS x')[0]}' at position 1 ")
+
+
+@given(st.lists(st.sampled_from(["a", "b", "A", '"a.b"', "a.b", '"a"."b"']), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_every_field_that_exclude_names_is_left_out_or_refused(names: list[str]) -> None:
+    try:
+        star = parse_select(f"* EXCLUDE ({', '.join(names)})")
+    except Refusal:
+        return
+    assert isinstance(star, Star)
+    assert set(star.exclude) == {name.strip('"') for name in names}
+
+
+DEEP = {
+    "additions": ("a + " * 900 + "a", 1),
+    "one addition too many": ("a + " * 100 + "a", 1),
+    "lists": ("[" * 600 + "a" + "]" * 600, 1),
+    "brackets": ("(" * 1500 + "a" + ")" * 1500, 1),
+    "casts": ("a" + "::VARCHAR" * 400, 2693),
+    "negations": ("NOT (" * 300 + "a" + ")" * 300, 501),
+    "types": ("CAST(a AS " + "STRUCT(a " * 300 + "INT" + ")" * 300 + ")", 902),
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+@pytest.mark.parametrize("part", ["where", "select"])
+def test_a_deep_expression_is_an_error_of_its_field(kind: str, part: str) -> None:
+    text, position = DEEP[kind]
+    transform = {"where": text} if part == "where" else {"select": [f"{text} AS x"]}
+    (error,) = errors_of(put(minimal(), "spec.transform", transform)).values()
+    assert error.startswith(f"is nested too deeply at position {position}: at most 100 operators")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a + " * 99 + "a",
+        "abs(" * 99 + "a" + ")" * 99,
+        "[" * 99 + "a" + "]" * 99,
+        "{'k': " * 49 + "a" + "}" * 49,
+        "CASE WHEN a THEN " * 99 + "b" + " END" * 99,
+        "CASE WHEN a THEN b ELSE " * 99 + "c" + " END" * 99,
+        " AND ".join(["a"] * 500),
+        "a OR (" * 500 + "a" + ")" * 500,
+    ],
+)
+def test_an_expression_as_deep_as_it_may_be_also_works_deep_in_the_stack(text: str) -> None:
+    def at_level(levels: int) -> str:
+        if levels:
+            return at_level(levels - 1)
+        (*_, found) = parse_filter(text)
+        return found.sql(dict.fromkeys(found.paths, "c0"))
+
+    assert "c0" in at_level(300)
+
+
+def test_a_condition_may_have_several_lines_as_a_column_may() -> None:
+    text = "a > 1\n\tAND b  -- both\r\n  AND c\n"
+    for transform in ({"where": text}, {"select": [f"{text} AS x"]}):
+        assert errors_of(put(minimal(), "spec.transform", transform)) == {}
+    assert len(parse_filter(text)) == 3
+
+
+def texts(depth: int) -> st.SearchStrategy[str]:
+    """Expressions over the fields a, a text, and n, a number, as texts with few brackets."""
+    leaf = st.sampled_from(["a", "n", "1", "-2", "1.50", "1e3", "'x'", "'it''s'", "NULL", "true", '"a"', "[1, n]"])
+    if not depth:
+        return leaf
+    inner = texts(depth - 1)
+    binary = st.sampled_from(
+        [
+            "+",
+            "-",
+            "*",
+            "//",
+            "%",
+            "**",
+            "||",
+            "=",
+            "<>",
+            "<",
+            "AND",
+            "OR",
+            "LIKE",
+            "NOT LIKE",
+            "IS DISTINCT FROM",
+            "&",
+            "<<",
+        ]
+    )
+    return st.one_of(
+        leaf,
+        st.tuples(inner, binary, inner).map(" ".join),
+        inner.map("({})".format),
+        inner.map("NOT {}".format),
+        inner.map("- {}".format),
+        inner.map("{} IS NULL".format),
+        inner.map("{}::VARCHAR".format),
+        inner.map("TRY_CAST({} AS DECIMAL(10, 2))".format),
+        inner.map("upper(({})::VARCHAR)".format),
+        st.tuples(inner, inner, inner).map(lambda t: f"CASE WHEN {t[0]} THEN {t[1]} ELSE {t[2]} END"),
+        st.tuples(inner, inner, inner).map(lambda t: f"{t[0]} BETWEEN {t[1]} AND {t[2]}"),
+        st.tuples(inner, inner, inner).map(lambda t: f"{t[0]} NOT IN ({t[1]}, {t[2]})"),
+        st.tuples(inner, inner).map(lambda t: f"coalesce({t[0]}, {t[1]})"),
+        st.tuples(inner, inner).map(lambda t: f"{{'k': {t[0]}, 'l': {t[1]}}}['k']"),
+        inner.map("substring({}::VARCHAR FROM 2)".format),
+    )
+
+
+RECORDS = "(VALUES ('x', 1), ('it''s', -3), (NULL, 0), ('', NULL)) AS t(a, n)"
+
+
+def results(database: duckdb.DuckDBPyConnection, sql: str) -> str:
+    try:
+        return repr(database.execute(f"SELECT {sql}\nFROM {RECORDS}").fetchall())
+    except duckdb.Error as error:
+        return type(error).__name__
+
+
+@given(texts(3))
+@settings(max_examples=300, deadline=None)
+def test_sql_of_the_checked_tree_gives_what_the_text_itself_gives(text: str) -> None:
+    try:
+        found = parse_select(f"{text} AS x")
+    except Refusal:
+        return
+    assert isinstance(found, Expression)
+    written = found.sql({path: path[0] for path in found.paths})
+    assert results(DATABASE, written) == results(DATABASE, text)
 
 
 def test_all_functions_on_the_list_exist() -> None:

@@ -120,6 +120,18 @@ def test_check_offline_takes_several_sinks_and_bad_yaml(tmp_path: Path) -> None:
     assert s3sink("check", "--offline", "-f", str(file)).stderr.startswith(f"{file}:2:1: is not YAML")
 
 
+def test_check_offline_refuses_a_deep_expression_at_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "sink.yaml"
+    file.write_text(
+        "apiVersion: s3sink.dev/v1alpha1\nkind: S3Sink\nmetadata: {name: orders}\nspec:\n"
+        "  source: {bootstrapServers: k:1, topics: [t]}\n  destination: {bucket: lake}\n"
+        f"  transform:\n    where: {'a + ' * 900}a > 1\n"
+    )
+    done = s3sink("check", "--offline", "-f", str(file))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{file}:8:5: spec.transform.where: is nested too deeply at position 1: ")
+
+
 def test_check_offline_is_done_within_a_second(file: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "sink.yaml"
     manifest.write_text(s3sink("convert", str(file)).stdout)

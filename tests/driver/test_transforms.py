@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from s3sink_job.driver.driver import Driver
 from s3sink_job.kafka.batch_size import BATCH_RECORDS
 from s3sink_job.proof.find import WantedOffset
+from s3sink_job.report import logs
 from tests.commit.test_store_faults import abort_all, committed_but_unpublished
 from tests.decode.avro_samples import written
 from tests.decode.proto_samples import message_class, schema_of
@@ -138,8 +140,7 @@ def test_a_failing_expression_is_a_bad_record_with_its_offset(world: World) -> N
     problem = world.drain(transform=transform).problems[world.topic, 0]
     assert problem.reason == "BadRecord"
     assert f"topic {world.topic}, partition 0, offset 2" in problem.message
-    text = "transform.where 'CAST(n AS INTEGER) > 0': Conversion Error: Could not convert string 'one'"
-    assert text in problem.message
+    assert "transform.where 'CAST(n AS INTEGER) > 0': Conversion Error (errors.logRecords" in problem.message
     # What lies before it is committed, and of the filtered ones only those.
     assert [(part["end"], part["rows"], part["filtered"]) for part in slices(world)] == [(2, 1, 1)]
 
@@ -148,8 +149,37 @@ def test_a_failing_expression_is_a_bad_record_with_its_offset(world: World) -> N
     assert world.rows() == [{"number": 1}, {"number": 4}]
     (letter,) = letters(world)
     assert (letter["offset"], letter["stage"], letter["reason"]) == (2, "Transform", "ExpressionFailed")
+    text = "transform.where 'CAST(n AS INTEGER) > 0': Conversion Error: Could not convert string 'one'"
+    assert letter["message"].startswith(text)
     doc = proved(world, driver)
     assert (doc["records"], doc["filtered"], doc["deadLettered"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_content_of_bad_records_is_in_log_and_status_only_if_wanted(
+    world: World, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.dumps(getattr(record, logs.FIELDS, {}), default=str))
+
+    monkeypatch.setattr(logs.log, "handlers", [Kept()])
+    world.kafka.create_topic(world.topic)
+    secret = "4111'1111"
+    world.produce([{"n": secret, "k": "1"}, {"n": "1", "k": secret}, {"n": "1", "k": f'{{"x": {secret}'}])
+    transform = {
+        "steps": [{"type": "Cast", "fields": ["n"], "to": "Int64"}],
+        "select": ["k ->> '$.x' AS x", "CAST(k AS BIGINT) AS y"],
+    }
+    stopped = world.drain(transform=transform, errors={"logRecords": shown})
+    driver = world.drain(transform=transform, errors=PREFIX | {"logRecords": shown})
+
+    status = json.dumps([stopped.reporter.status(), driver.reporter.status()])
+    assert [secret in text for text in ("".join(lines), status)] == [shown, shown]
+    assert "a value cannot be cast to Int64" in "".join(lines) or shown
+    assert [secret in letter["message"] for letter in letters(world)] == [True, True, True]
 
 
 def test_fields_that_change_their_type_are_proved_by_the_types_they_had(world: World) -> None:

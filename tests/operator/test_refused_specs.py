@@ -52,6 +52,12 @@ def well() -> Observation:
     return carried_out(running(), decided(running()))
 
 
+def test_a_deep_expression_is_a_mistake_and_no_error_of_the_operator() -> None:
+    status = status_of(observed(resource({"transform": {"where": "a + " * 900 + "a > 1"}})))
+    assert named(status, "Accepted") == ("False", "InvalidSpec")
+    assert message(status, "Accepted").startswith("spec.transform.where: is nested too deeply at position 1: ")
+
+
 def test_a_refused_change_of_a_running_sink_is_not_ready_and_says_why() -> None:
     status = status_of(refused(running()))
     assert (status["phase"], named(status, "Ready")) == ("Degraded", ("False", "SpecRefused"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from s3sink_job.columns.known_columns import KnownColumns
 from s3sink_job.decode.bad_records import Stage
 from s3sink_job.kafka.single_headers import header_column
-from s3sink_job.shape import sql_engine
+from s3sink_job.shape import sql_budget, sql_engine
 from s3sink_job.shape.row_builder import BuiltRows, RowBuilder
 from s3sink_job.shape.sql_engine import evaluate
 from s3sink_job.shape.transformer import TypesChanged
@@ -254,7 +255,7 @@ def test_a_field_that_one_odd_record_made_text_names_the_cause_and_the_way_out()
 
 def test_an_expression_that_takes_too_long_is_a_fault_and_not_a_hanging_task(monkeypatch: pytest.MonkeyPatch) -> None:
     long = pa.array(["a" * 4_000] * 30_000)
-    monkeypatch.setattr(sql_engine, "SECONDS", 0.01)
+    monkeypatch.setattr(sql_budget, "SECONDS", 0.01)
     found = evaluate([f"sha256(v || '{n}')" for n in range(40)], {"v": long}, len(long))
     assert set(found.faults.values()) == {"took too long"}
     monkeypatch.undo()
@@ -274,6 +275,61 @@ def test_a_result_that_needs_too_much_memory_is_a_fault_of_its_record() -> None:
     found = evaluate(["repeat(v, 16)"], {"v": sizes}, 3)
     assert set(found.faults) == {1}
     assert [len(found.columns[0][row].as_py()) for row in (0, 2)] == [160, 480]
+
+
+def test_results_of_a_batch_have_a_limit_and_the_rows_beyond_it_are_bad() -> None:
+    """Memory is finite: without a limit the pod is killed, starts again, and is killed again."""
+    texts = pa.array(["a" * 100_000] * 2_800 + ["b"])
+    found = evaluate(["upper(v)"], {"v": texts}, len(texts))
+    limit = sql_budget.MOST_BYTES // 100_000
+    assert found.faults == dict.fromkeys(range(limit, len(texts)), "needs too much memory")
+    assert pa.compute.binary_length(found.columns[0]).to_pylist() == [100_000] * limit + [None] * (2_801 - limit)
+
+
+def test_a_row_that_needs_too_much_memory_alone_does_not_spoil_the_next_ones() -> None:
+    sql = ", ".join(f"v || '{n}' AS x{n}" for n in range(60)).split(", ")
+    texts = pa.array(["a", "a" * 5_000_000, "c"])
+    found = evaluate([text.partition(" AS")[0] for text in sql], {"v": texts}, 3)
+    assert found.faults == {1: "needs too much memory"}
+    assert [column.to_pylist() for column in found.columns] == [[f"a{n}", None, f"c{n}"] for n in range(60)]
+
+
+def test_constants_take_no_more_memory_than_a_batch_may() -> None:
+    select = [f"repeat('x', 1000) || {n} AS c{n}" for n in range(500)]
+    found = build({"select": select}, *({"a": n} for n in range(1_000)))
+    offsets = [bad.row for bad in found.bad]
+    assert offsets == list(range(offsets[0], 1_000))
+    assert 500 < offsets[0] < 540
+    assert found.bad.messages[999] == "transform.select: needs too much memory"
+
+
+def test_all_expressions_of_a_batch_have_one_time_also_to_find_what_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_budget, "SECONDS", 0.2)
+    slow = " || ".join(f"sha256(v || '{n}')" for n in range(12))
+    values = [{"v": "a" * 10_000} for _ in range(2_000)]
+    slice = builder({"where": f"v > 'b' OR length({slow}) > 1", "select": [f"{slow} AS x{n}" for n in range(12)]})
+    batch = batch_of(*(json.dumps(one).encode() for one in values))
+    began = time.monotonic()
+    found = slice.build(batch)
+    assert time.monotonic() - began < 5
+    assert set(found.bad.messages.values()) <= {"transform.where: took too long", "transform.select: took too long"}
+    assert len(found.bad) > 1_000
+    # The next batch has a time of its own.
+    assert slice.build(batch_of(b'{"v": "a"}')).bad.messages == {}
+
+
+def test_when_the_time_is_over_no_good_record_gets_the_fault_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_budget, "SECONDS", 0.3)
+    found = evaluate(["CAST(v AS INTEGER)"], {"v": pa.array(["x", "1"] * 50_000)}, 100_000)
+    assert len(found.faults) > 50_000
+    assert {row % 2 for row, why in found.faults.items() if why.startswith("Conversion Error")} == {0}
+    assert {why for row, why in found.faults.items() if row % 2} == {"took too long"}
+
+
+def test_an_expression_without_a_usable_type_is_named_beside_one_that_fails() -> None:
+    select = ["CAST(n AS INTEGER) AS m", "INTERVAL 1 DAY AS x"]
+    (message,) = build({"select": select}, {"n": "x"}).bad.messages.values()
+    assert message.startswith("transform.select 'CAST(n AS INTEGER) AS m': ")
 
 
 def test_nothing_of_python_can_be_read() -> None:

@@ -7,31 +7,19 @@ What is not on the list is refused, also what a later release of DuckDB may add.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from s3sink_api.spec.field_errors import Refusal
-from s3sink_api.spec.sql_functions import (
-    FUNCTIONS,
-    GROWTH,
-    JOINING,
-    NOT_A_FIELD,
-    OPERATOR_KINDS,
-    OPERATORS,
-    PADDING,
-    TYPES,
-)
-from s3sink_api.spec.sql_parser import SELECT, Node, parsed, position_in, to_sql
+from s3sink_api.spec.sql_functions import FUNCTIONS, NOT_A_FIELD, OPERATOR_KINDS, OPERATORS, TYPES
+from s3sink_api.spec.sql_growth import check_growth
+from s3sink_api.spec.sql_parser import SELECT, Node, children, parsed, refusal, to_sql
 
 Path: TypeAlias = tuple[str, ...]
 META_FIELDS = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
 """What a record has beside the fields of its value. These names win over fields of the value."""
 HEADERS = "_headers"
-MOST_GROWTH = 16
-"""How many times longer than the record a text may become. DuckDB does not limit the memory of single texts."""
-MOST_PADDING = 1_000
 
 
 @dataclass(frozen=True)
@@ -79,12 +67,18 @@ def parse_select(text: str) -> SelectItem:
     if node["class"] != "STAR":
         found = _expression(text, node, check)
         if not found.name:
-            raise Refusal(f"{text!r} needs a name: add AS and the name of its column", show=False)
+            raise check.refusal(node, "needs a name: add AS and the name of its column")
         return found
-    if node["relation_name"] or node["columns"] or node["expr"] or node["rename_list"]:
+    if node["qualified_exclude_list"]:
+        raise check.refusal(node, "has a field with a dot: EXCLUDE leaves out whole fields at the top, such as (a, b)")
+    if any(value for name, value in node.items() if name not in _OF_STARS):
         raise check.refusal(node, "is not allowed: use *, * EXCLUDE (…) or * REPLACE (…)")
     replaced = tuple(_expression(text, one["value"], check, name=one["key"]) for one in node["replace_list"])
     return Star(tuple(node["exclude_list"]), replaced)
+
+
+_OF_STARS = frozenset(["class", "type", "query_location", "query_location_length", "exclude_list", "replace_list"])
+"""What a * may have. All else must be empty, also what a later release of DuckDB may add: ignored, it might leak."""
 
 
 def parse_filter(text: str) -> tuple[Expression, ...]:
@@ -94,7 +88,7 @@ def parse_filter(text: str) -> tuple[Expression, ...]:
     if node["class"] == "STAR":
         raise check.refusal(node, "is no condition")
     if node["alias"]:
-        raise Refusal(f"is a condition, and has no name: leave AS {node['alias']} out", show=False)
+        raise check.refusal(node, f"is a condition, and has no name: leave AS {node['alias']} out")
     return tuple(_expression(text, part, check) for part in _conjuncts(node))
 
 
@@ -122,19 +116,11 @@ class _Check:
 
     def checked(self, node: Node) -> Node:
         node = self._allowed(node)
-        growth = max(self._growth(node).values(), default=0)
-        if growth > MOST_GROWTH:
-            why = f"may make a text {growth} times as long, and {MOST_GROWTH} times is the most"
-            raise self.refusal(node, why)
+        check_growth(self._text, node)
         return node
 
     def refusal(self, node: Node, why: str) -> Refusal:
-        start = node.get("query_location", 2**63)
-        if start >= 2**63:  # a part that DuckDB added
-            return Refusal(f"{self._text!r} {why}", show=False)
-        raw = self._text.encode()[start - len(SELECT) :]
-        part = (raw[: node["query_location_length"]] or raw).decode(errors="replace")
-        return Refusal(f"{part!r} at position {position_in(self._text, start)} {why}", show=False)
+        return refusal(self._text, node, why)
 
     def _allowed(self, node: Node) -> Node:
         match node["class"]:
@@ -191,43 +177,6 @@ class _Check:
         arguments = [{**one, "expression": self._allowed(one["expression"])} for one in node["arguments"]]
         return {**node, "arguments": arguments}
 
-    def _growth(self, node: Node) -> Counter[Path]:
-        """By field: how often a value may hold its text."""
-        if node["class"] == "COLUMN_REF":
-            return Counter({tuple(node["column_names"]): 1})
-        name = node["function_name"].lower() if node["class"] == "FUNCTION" else ""
-        joins = name in JOINING or node["type"] == "ARRAY_CONSTRUCTOR"
-        inner: Counter[Path] = Counter()
-        for child in _children(node):
-            own = self._growth(child)
-            inner = inner + own if joins else inner | own
-        factor = self._factor(name, [one["expression"] for one in node["arguments"]]) if name else 1
-        return Counter({path: count * factor for path, count in inner.items()})
-
-    def _factor(self, name: str, arguments: list[Node]) -> int:
-        if name in PADDING and len(arguments) > 1:
-            if not 0 <= _number(arguments[1]) <= MOST_PADDING:
-                raise self.refusal(arguments[1], f"must be a number up to {MOST_PADDING} here, written as digits")
-            return _number(arguments[1]) if name == "repeat" else 1
-        if name in {"replace", "regexp_replace"} and len(arguments) > 2:
-            return self._replaced(name, arguments)
-        if name in {"array_to_string", "concat_ws"} and arguments:
-            return 1 + len(self._constant(arguments[0 if name == "concat_ws" else -1]))
-        return GROWTH.get(name, 1)
-
-    def _replaced(self, name: str, arguments: list[Node]) -> int:
-        old, new = (self._constant(one) for one in arguments[1:3])
-        if name == "regexp_replace":
-            return 1 + len(new)
-        return -(-len(new) // len(old)) if old and len(new) > len(old) else 1
-
-    def _constant(self, node: Node) -> str:
-        if node["class"] != "CONSTANT" or node["literal"]["kind"] != "STRING":
-            raise self.refusal(
-                node, "must be a text in quotes here, so that it is known how long the result may become"
-            )
-        return str(node["literal"]["text"])
-
 
 _KINDS = {
     "SUBQUERY": "a subquery",
@@ -240,11 +189,6 @@ _KINDS = {
 }
 
 
-def _number(node: Node) -> int:
-    literal = node.get("literal", {})
-    return int(literal["text"]) if literal.get("kind") == "INTEGER" and len(literal["text"]) < 10 else -1
-
-
 def _as_path(node: Node) -> Node:
     """`a['b']` and `(a).b` as the field `a.b`."""
     if node["type"] not in {"ARRAY_EXTRACT", "STRUCT_EXTRACT"}:
@@ -255,16 +199,7 @@ def _as_path(node: Node) -> Node:
     return {**inner, "alias": node["alias"], "column_names": [*inner["column_names"], step["literal"]["text"]]}
 
 
-def _children(node: Node) -> Iterator[Node]:
-    for value in node.values():
-        if isinstance(value, dict):
-            yield from [value] if "class" in value else _children(value)
-        elif isinstance(value, list):
-            for one in (v for v in value if isinstance(v, dict)):
-                yield from [one] if "class" in one else _children(one)
-
-
 def _nodes(node: Node) -> Iterator[Node]:
     yield node
-    for child in _children(node):
+    for child in children(node):
         yield from _nodes(child)

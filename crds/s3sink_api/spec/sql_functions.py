@@ -126,13 +126,11 @@ GROWTH: Mapping[str, int] = {
     **dict.fromkeys(("to_json", "json_object", "json_array"), 6),
 }
 """How many times longer than its arguments a text may become."""
+TEXT_TYPES = frozenset(["varchar", "text", "string", "char", "bpchar", "json"])
 PADDING = frozenset({"lpad", "rpad", "repeat"})
 """Their second argument says how long the text becomes."""
-JOINING = frozenset(
+NESTING = frozenset(
     [
-        "||",
-        "concat",
-        "concat_ws",
         "list_value",
         "list_pack",
         "struct_pack",
@@ -142,8 +140,8 @@ JOINING = frozenset(
         "list_append",
         "list_prepend",
         "map",
-        "json_object",
-        "json_array",
     ]
 )
+"""The result is a list, a record or a map of the arguments."""
+JOINING = NESTING | {"||", "concat", "concat_ws", "json_object", "json_array"}
 """The result holds all arguments one after another. Of all other functions it is as long as one of them."""

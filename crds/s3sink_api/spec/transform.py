@@ -15,7 +15,6 @@ from s3sink_api.spec.checked_types import after
 from s3sink_api.spec.field_errors import Refusal
 from s3sink_api.spec.pydantic_config import CONFIG
 from s3sink_api.spec.sql_expressions import Star, parse_filter, parse_select
-from s3sink_api.spec.text_types import Text
 from s3sink_api.spec.transform_steps import Debezium, Step
 
 MOST_COLUMNS = 500
@@ -53,7 +52,7 @@ class Transform:
     debezium: Annotated[Debezium | None, Field(validate_default=True)] = None
     steps: Annotated[tuple[Step, ...], Field(max_length=MOST_STEPS)] = ()
     # CEL cannot parse SQL: see `not_in_cel.py`.
-    where: Annotated[Text, after(_condition)] | None = None
+    where: Annotated[SqlText, after(_condition)] | None = None
     select: Annotated[
         Annotated[tuple[SqlText, ...], Field(min_length=1, max_length=MOST_COLUMNS), after(_columns)] | None,
         Field(validate_default=True),

@@ -128,7 +128,7 @@ class _RowReader:
             case "int":
                 number = self._number(path)
                 if not -(2**31) <= number < 2**31:
-                    raise NotAvro(f"has {number} for an int at {path}, which has 32 bits")
+                    raise NotAvro(f"has a number that is too large for the int at {path}, which has 32 bits")
                 return number
             case "long":
                 return self._number(path)

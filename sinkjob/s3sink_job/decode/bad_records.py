@@ -34,10 +34,34 @@ class Fault(NamedTuple):
 
     reason: str
     message: str
+    """Without content of the record: it goes to the log, the status and conditions."""
+
+    @property
+    def whole(self) -> str:
+        """With such content: it goes to dead letters, which have the record anyway."""
+        return self.message
 
     def prefixed(self, what: str) -> Fault:
         """The fault with its subject, such as `value is`."""
         return Fault(self.reason, f"{what} {self.message}")
+
+
+class ValueFault(Fault):
+    """A fault whose whole message shows the value."""
+
+    _whole: str
+
+    def __new__(cls, reason: str, message: str, whole: str) -> ValueFault:
+        fault = super().__new__(cls, reason, message)
+        fault._whole = whole
+        return fault
+
+    @property
+    def whole(self) -> str:
+        return self._whole
+
+    def prefixed(self, what: str) -> ValueFault:
+        return ValueFault(self.reason, f"{what} {self.message}", f"{what} {self._whole}")
 
 
 Faults: TypeAlias = Mapping[int, Fault]
@@ -60,6 +84,14 @@ class BadRecord:
     stage: Stage
     reason: str
     message: str
+    whole: str
+    """With content of the record, where the message leaves it out."""
+
+    def shown(self, *, content: bool) -> str:
+        """The message for people. `content` is `errors.logRecords`."""
+        if content or self.whole == self.message:
+            return self.whole
+        return f"{self.message} (errors.logRecords: true shows the value)"
 
 
 class BadRecords:
@@ -98,11 +130,12 @@ class BadRecords:
     def __iter__(self) -> Iterator[BadRecord]:
         """By row."""
         for row, (stage, fault) in sorted(self._found.items()):
-            yield BadRecord(row, stage, fault.reason, fault.message)
+            yield BadRecord(row, stage, fault.reason, fault.message, fault.whole)
 
     @property
     def messages(self) -> dict[int, str]:
-        return {record.row: record.message for record in self}
+        """With content of the records."""
+        return {record.row: record.whole for record in self}
 
     def records(self) -> pa.RecordBatch:
         """The bad records alone, with key, value and headers where the batch has them."""

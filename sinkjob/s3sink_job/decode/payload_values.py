@@ -166,9 +166,9 @@ def _map(value: dict[str, Any] | list[Any], schema: PayloadSchema, where: str) -
 def _whole(value: int, schema: PayloadSchema, where: str) -> int:
     limit = LIMITS[schema.type]
     if not -limit <= value < limit:
-        raise Misfit(f"{where} is {value}, which does not fit into {schema.type}")
+        raise Misfit(f"{where} is a number that does not fit into {schema.type}")
     if pa.types.is_time(schema.kind) and not 0 <= value < DAY:
-        raise Misfit(f"{where} is {value}, which is not a time of day in milliseconds")
+        raise Misfit(f"{where} is a number that is not a time of day in milliseconds")
     return value
 
 

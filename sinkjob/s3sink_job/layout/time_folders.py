@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from s3sink_job.columns.types import Column
-from s3sink_job.decode.bad_records import Fault, Faults, faults_at
+from s3sink_job.decode.bad_records import Fault, Faults, ValueFault, faults_at
 from s3sink_job.decode.field_values import FieldValues, faults_by_row
 from s3sink_job.layout.settings import LayoutItem
 from s3sink_job.layout.time_patterns import BEYOND, DAY, LEAST, RANGE, SECOND, clock_of
@@ -33,7 +33,7 @@ EPOCH, MICROSECOND = datetime.fromtimestamp(0, UTC), timedelta(microseconds=1)
 
 
 class NotATime(ValueError):
-    """Why a text is not a time."""
+    """Why a text is not a time, without the text."""
 
 
 class Calendar:
@@ -112,7 +112,7 @@ def times_of(values: FieldValues, what: str) -> tuple[Column, Faults]:
             found.append(micros(text) if text else None)
         except NotATime as error:
             found.append(None)
-            refused[code] = Fault("NotATime", f"{what} {error}")
+            refused[code] = ValueFault("NotATime", str(error), f"{error}: {text[:LONGEST]!r}").prefixed(what)
     return pa.array(found, pa.int64()).take(values.codes), {**faults_by_row(values.codes, refused), **values.faults}
 
 
@@ -121,13 +121,11 @@ def micros(text: str) -> int:
     if NUMBER.fullmatch(text):
         return _scaled(text)
     if not re.match(ISO, text):
-        raise NotATime(
-            f"is not a time: {text[:LONGEST]!r} is neither a number nor ISO 8601 such as 2026-01-31T23:59:59Z"
-        )
+        raise NotATime("is not a time: neither a number nor ISO 8601 such as 2026-01-31T23:59:59Z")
     try:
         time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise NotATime(f"is not a time: {text[:LONGEST]!r}, {error}") from None
+    except ValueError:
+        raise NotATime("is not a time: there is no such day, hour or time zone") from None
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
     return (time - EPOCH) // MICROSECOND
 
@@ -139,7 +137,7 @@ def _scaled(text: str) -> int:
         for below, scale in SCALES:
             if abs(number) < below:
                 return int((number * scale).to_integral_value(ROUND_FLOOR))
-    raise NotATime(f"is not a time: {text[:LONGEST]} is too long a number, even for microseconds since 1970")
+    raise NotATime("is not a time: too long a number, even for microseconds since 1970")
 
 
 def _whole(distinct: Column) -> Column | None:

@@ -45,7 +45,7 @@ def letter_rows(records: pa.RecordBatch, why: Sequence[BadRecord], origin: Lette
         **dict(zip(plain.schema.names, plain.columns, strict=True)),
         "stage": pa.array([bad.stage for bad in why], pa.string()),
         "reason": pa.array([bad.reason for bad in why], pa.string()),
-        "message": pa.array([bad.message for bad in why], pa.string()),
+        "message": pa.array([bad.whole for bad in why], pa.string()),
         "sink": pa.repeat(origin.sink, count),
         "flush": pa.repeat(origin.flush, count),
         "generation": pa.repeat(pa.scalar(origin.generation, pa.int32()), count),

@@ -5,6 +5,7 @@ A record without a value is left as it is. A field that no record has changes no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from s3sink_api.spec.transform_steps import Cast, Drop, Extract, Flatten, Hoist, Insert, Mask, Rename, Step
 from s3sink_job.columns.text import text_of
 from s3sink_job.columns.types import TEXT, Column, Path
-from s3sink_job.decode.bad_records import Fault, faults_at
+from s3sink_job.decode.bad_records import Fault, ValueFault, faults_at
 from s3sink_job.shape.value_columns import ValueColumns, children, one_of, true_rows
 
 WHOLE = "value"
@@ -79,10 +80,15 @@ def _each(
     for name in names:
         if name in columns:
             columns[name], faults = change(columns[name])
-            values = values.with_faults(
-                {row: Fault("StepFailed", f"field {name}: {why}") for row, why in faults.items()}
-            )
+            values = values.with_faults({row: _fault(f"field {name}:", why) for row, why in faults.items()})
     return values.with_columns(columns)
+
+
+def _fault(what: str, why: str) -> Fault:
+    """A value that cannot be cast is quoted."""
+    return ValueFault(
+        "StepFailed", re.sub(r"^['\"].*['\"](?= cannot be cast)", "a value", why, flags=re.DOTALL), why
+    ).prefixed(what)
 
 
 def _renamed(values: ValueColumns, step: Rename) -> ValueColumns:

@@ -9,7 +9,6 @@ import atexit
 import itertools
 import re
 import threading
-import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +24,19 @@ import pyarrow.compute as pc
 from s3sink_api.spec.sql_parser import locked_database
 from s3sink_job.columns.nested import with_text_keys
 from s3sink_job.columns.types import INT, TEXT, UNITS, Column
+from s3sink_job.shape.sql_budget import TOO_LARGE, TOO_SLOW, Budget, TooManyBytes
 
-SECONDS = 60.0
-"""For one batch. Its rows that are not done by then are faults."""
 NO_RETRY = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException, duckdb.NotImplementedException)
 """Errors of the types, so of all rows."""
-TOO_SLOW = "took too long"
+OF_TYPES = frozenset(["Binder", "Catalog", "Parser", "Not implemented"])
+"""The same in their messages."""
+AT_ONCE = 2**28
+"""The most that one statement does: bytes of its fields times characters of SQL. DuckDB looks at the clock only once in
+2,048 rows, and the result is in memory before its bytes are counted: it has no more than these."""
+OF_A_ROW = 8
+"""Bytes that a row counts, whatever it holds: also a call with nothing takes its time."""
+OF_A_PADDING = 4_000
+"""Bytes that such a call may make of nothing."""
 LOOK_SECONDS, LOOKS = 0.5, 20
 """How often the clock is looked at, and how many times without a statement before that ends."""
 STATEMENTS = 32
@@ -50,49 +56,60 @@ class UnusableType(Exception):
     """A type that no column of an object can have."""
 
 
-def evaluate(expressions: Sequence[str], columns: Mapping[str, Column], count: int) -> Evaluated:
+def evaluate(
+    expressions: Sequence[str], columns: Mapping[str, Column], count: int, budget: Budget | None = None
+) -> Evaluated:
     """The value of each expression in each row. `count` is the number of rows."""
     inputs = pa.table(dict(columns) or {"nothing": pa.nulls(count)})
-    return _evaluate(", ".join(f"{sql} AS r{number}" for number, sql in enumerate(expressions)), inputs, _Deadline())
+    sql = ", ".join(f"{sql} AS r{number}" for number, sql in enumerate(expressions))
+    rows = _rows_at_once(sql, inputs)
+    with budget or Budget() as limits:
+        if rows >= count:
+            return _evaluate(sql, inputs, limits)
+        starts = range(0, count, rows)
+        return _joined(starts, [_evaluate(sql, inputs.slice(start, rows), limits) for start in starts], count)
 
 
-class _Deadline:
-    def __init__(self) -> None:
-        self._at = time.monotonic() + SECONDS
-
-    @property
-    def left(self) -> float:
-        return self._at - time.monotonic()
+def _rows_at_once(sql: str, inputs: pa.Table) -> int:
+    count: int = inputs.num_rows
+    padding = (sql.count("pad(") + sql.count("repeat(")) * OF_A_PADDING
+    work: int = (inputs.get_total_buffer_size() + count * OF_A_ROW) * len(sql) + count * padding
+    return count if work <= AT_ONCE else max(1, count * AT_ONCE // work)
 
 
-def _evaluate(sql: str, inputs: pa.Table, deadline: _Deadline) -> Evaluated:
+def _evaluate(sql: str, inputs: pa.Table, budget: Budget) -> Evaluated:
     """By halves, down to the rows that fail."""
     count = inputs.num_rows
+    if (over := budget.over()) is not None:
+        return Evaluated([], dict.fromkeys(range(count), over))
     try:
-        return Evaluated([usable(column) for column in _run(sql, inputs, deadline)])
-    except (duckdb.Error, pa.ArrowInvalid) as error:
-        if count <= 1 or isinstance(error, NO_RETRY) or deadline.left <= 0:
-            why = TOO_SLOW if isinstance(error, duckdb.InterruptException) else _message(error)
-            return Evaluated([], dict.fromkeys(range(count), why))
+        found = _engine().select(sql, inputs, budget)
+        budget.take(sum([column.get_total_buffer_size() for column in found]))
+        return Evaluated([usable(column) for column in found])
+    except (duckdb.Error, pa.ArrowInvalid, MemoryError) as error:
+        if count <= 1 and isinstance(error, TooManyBytes):
+            budget.fill(error.size)
+        if count <= 1 or isinstance(error, NO_RETRY):
+            return Evaluated([], dict.fromkeys(range(count), _message(error)))
     half = count // 2
-    first, second = (_evaluate(sql, part, deadline) for part in (inputs.slice(0, half), inputs.slice(half)))
-    faults = first.faults | {half + row: why for row, why in second.faults.items()}
-    return Evaluated(_joined(first.columns, half, second.columns, count - half), faults)
+    both = [_evaluate(sql, part, budget) for part in (inputs.slice(0, half), inputs.slice(half))]
+    return _joined((0, half), both, count)
 
 
-def _joined(first: list[Column], size: int, second: list[Column], other: int) -> list[Column]:
-    if not first:
-        first = [pa.nulls(size, column.type) for column in second]
-    second = second or [pa.nulls(other, column.type) for column in first]
-    return [pa.concat_arrays(both) for both in zip(first, second, strict=True)]
-
-
-def _run(sql: str, inputs: pa.Table, deadline: _Deadline) -> list[Column]:
-    return _engine().select(sql, inputs, deadline)
+def _joined(starts: Sequence[int], parts: Sequence[Evaluated], count: int) -> Evaluated:
+    """`starts` are the first rows of the parts."""
+    faults = {start + row: why for start, part in zip(starts, parts, strict=True) for row, why in part.faults.items()}
+    types = next(([column.type for column in part.columns] for part in parts if part.columns), [])
+    sizes = [end - start for start, end in zip(starts, [*starts[1:], count], strict=True)]
+    columns = []
+    for at, kind in enumerate(types):
+        pieces = zip(parts, sizes, strict=True)
+        columns.append(pa.concat_arrays([p.columns[at] if p.columns else pa.nulls(size, kind) for p, size in pieces]))
+    return Evaluated(columns, faults)
 
 
 class _Watch:
-    """Interrupts a statement that is not done by its deadline.
+    """Interrupts a statement that is not done when the time of its batch is over.
 
     One thread looks at the clock for all of them: to start one for each took a third of a statement's time. It ends
     when there are no more.
@@ -101,21 +118,21 @@ class _Watch:
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
         self._lock = threading.Lock()
-        self._deadline: _Deadline | None = None
+        self._running: Budget | None = None
         self._thread: threading.Thread | None = None
         self._looks_left = 0
         self._closed = threading.Event()
 
-    def begin(self, deadline: _Deadline) -> None:
+    def begin(self, budget: Budget) -> None:
         with self._lock:
-            self._deadline, self._looks_left = deadline, LOOKS
+            self._running, self._looks_left = budget, LOOKS
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="sql-deadline", daemon=True)
                 self._thread.start()
 
     def end(self) -> None:
         with self._lock:
-            self._deadline = None
+            self._running = None
 
     def close(self) -> None:
         """Ends the thread: while it lives, DuckDB's package complains about leaks when the interpreter ends."""
@@ -127,9 +144,9 @@ class _Watch:
     def _look(self) -> None:
         while not self._closed.wait(LOOK_SECONDS):
             with self._lock:
-                if self._deadline is not None and self._deadline.left <= 0:
+                if self._running is not None and self._running.seconds_left <= 0:
                     self._interrupt()
-                elif self._deadline is None:
+                elif self._running is None:
                     self._looks_left -= 1
                 if not self._looks_left:
                     self._thread = None
@@ -163,9 +180,9 @@ class _Engine:
         self._watch.close()
         self._database.close()
 
-    def select(self, sql: str, inputs: pa.Table, deadline: _Deadline) -> list[Column]:
+    def select(self, sql: str, inputs: pa.Table, budget: Budget) -> list[Column]:
         with self._lock:
-            self._watch.begin(deadline)
+            self._watch.begin(budget)
             try:
                 name, source = self._statement(sql, inputs)
                 source.table = inputs
@@ -217,7 +234,18 @@ def _one_array(column: pa.ChunkedArray) -> Column:
 
 def _message(error: Exception) -> str:
     """Without the query and its columns, which have names of our own."""
-    return re.sub(r" when casting from source column \w+", "", str(error).partition("\n")[0])
+    if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+        return TOO_LARGE
+    if isinstance(error, duckdb.InterruptException):
+        return TOO_SLOW
+    text = re.sub(r" when casting from source column \w+", "", str(error).partition("\n")[0])
+    return text if re.match("[A-Za-z ]+ Error: ", text) else f"Invalid Error: {text}"
+
+
+def without_values(why: str) -> str:
+    """A fault without what DuckDB says of the values. Messages about types and names have none."""
+    kind, found, _ = why.partition(" Error: ")
+    return f"{kind} Error" if found and kind not in OF_TYPES else why
 
 
 @cache

@@ -21,16 +21,17 @@ from s3sink_job.decode.decoder import DecodedBatch
 from s3sink_job.flush.manifest import InputTypes
 from s3sink_job.kafka.single_headers import header_column
 from s3sink_job.shape.debezium import unwrapped
+from s3sink_job.shape.expression_faults import FAILED, explained
 from s3sink_job.shape.field_steps import WHOLE, stepped
 from s3sink_job.shape.input_fields import NO_UNWRAP, InputFields, input_fields
 from s3sink_job.shape.origin import Origin
 from s3sink_job.shape.record_fields import KAFKA_COLUMNS, MetaFields, NoSuchField, field_at, is_meta
-from s3sink_job.shape.sql_engine import Evaluated, UnusableType, evaluate
+from s3sink_job.shape.sql_budget import Budget
+from s3sink_job.shape.sql_engine import UnusableType, evaluate
 from s3sink_job.shape.transform_settings import TransformSettings
 from s3sink_job.shape.transformed_batch import FilteredBatch, TransformedBatch
 from s3sink_job.shape.value_columns import ValueColumns, everywhere, only, row_numbers, true_rows
 
-FAILED = "ExpressionFailed"
 Fields = Callable[[Path], Column]
 
 
@@ -61,6 +62,8 @@ class Transformer:
         self._types: dict[Path, pa.DataType] = {}
         self._decoded: pa.DataType | None = None
         """Of the last batch with rows."""
+        self._budget = Budget()
+        """Of the present batch."""
 
     @property
     def needs_values(self) -> bool:
@@ -94,7 +97,8 @@ class Transformer:
         return path if stars or not self._items else None
 
     def early(self, batch: pa.RecordBatch, bad: BadRecords, key: Callable[[], tuple[Column, Faults]]) -> Filtered:
-        """By key, headers and metadata alone."""
+        """By key, headers and metadata alone. The first look at a batch."""
+        self._budget = Budget()
         if not self._early:
             return Filtered(batch, bad)
         undecoded: dict[int, Fault] = {}
@@ -175,7 +179,7 @@ class Transformer:
         self, conditions: Sequence[Expression], fields: Fields, count: int
     ) -> tuple[Column, dict[int, Fault]]:
         """A mask of the rows for which all are true, or that are at fault."""
-        columns, faults = _evaluated(conditions, fields, count, "where")
+        columns, faults = _evaluated(conditions, fields, count, "where", self._budget)
         keep = everywhere(count)
         for column in columns:
             true = column if pa.types.is_boolean(column.type) else pa.nulls(count, pa.bool_())
@@ -195,7 +199,7 @@ class Transformer:
             found = {one: fields(one.plain) for one in expressions if one.plain is not None}
         except NoSuchField as error:
             return values.with_faults(faults_at(range(values.count), FAILED, f"transform.select: {error}"))
-        columns, faults = _evaluated(computed, fields, values.count, "select")
+        columns, faults = _evaluated(computed, fields, values.count, "select", self._budget)
         found |= dict(zip(computed, columns, strict=True))
         explicit = {one.name for one in self._items if isinstance(one, Expression)}
         result: dict[str, Column] = {}
@@ -233,7 +237,7 @@ def _fields(values: ValueColumns, meta: Fields) -> Fields:
 
 
 def _evaluated(
-    expressions: Sequence[Expression], fields: Fields, count: int, where: str
+    expressions: Sequence[Expression], fields: Fields, count: int, where: str, budget: Budget
 ) -> tuple[list[Column], dict[int, Fault]]:
     """The column of each expression, and faults by row with the expression that failed."""
     if not expressions or not count:
@@ -241,13 +245,14 @@ def _evaluated(
     names, texts = _compiled(tuple(expressions))
     try:
         columns = {name: fields(path) for path, name in names.items()}
-        found = evaluate(texts, columns, count)
+        found = evaluate(texts, columns, count, budget)
     except (NoSuchField, UnusableType) as error:
         return [pa.nulls(count)] * len(expressions), faults_at(range(count), FAILED, f"transform.{where}: {error}")
     results = found.columns or [pa.nulls(count)] * len(expressions)
     if not found.faults:
         return results, {}
-    return results, _explained(expressions, texts, columns, found, where)
+    with budget.without_results():
+        return results, explained(expressions, texts, columns, found, where, budget)
 
 
 @lru_cache(256)
@@ -256,20 +261,6 @@ def _compiled(expressions: tuple[Expression, ...]) -> tuple[Mapping[Path, str], 
     paths = dict.fromkeys(path for one in expressions for path in one.paths)
     names = {path: f"c{number}" for number, path in enumerate(paths)}
     return names, [one.sql(names) for one in expressions]
-
-
-def _explained(
-    expressions: Sequence[Expression], texts: Sequence[str], columns: Mapping[str, Column], found: Evaluated, where: str
-) -> dict[int, Fault]:
-    """Which of the expressions failed, by row."""
-    rows = sorted(found.faults)
-    faults: dict[int, Fault] = {}
-    own = {name: column.take(pa.array(rows)) for name, column in columns.items()}
-    for expression, text in zip(expressions, texts, strict=True):
-        for place, why in evaluate([text], own, len(rows)).faults.items():
-            faults.setdefault(rows[place], Fault(FAILED, f"transform.{where} {expression.text!r}: {why}"))
-    rest = {row: Fault(FAILED, f"transform.{where}: {why}") for row, why in found.faults.items() if row not in faults}
-    return faults | rest
 
 
 def _without_values(values: ValueColumns) -> Mapping[str, Column]:

@@ -79,7 +79,7 @@ class BadRecordHandler:
             offset = offsets[record.row].as_py()
             action = self._action(record, offset)
             if action == "Fail" or len(self.skipped) + len(self.letters) >= self.policy.limit:
-                self.failure = self._stopped(offset, record.message, action)
+                self.failure = self._stopped(offset, record.shown(content=self.policy.show_content), action)
                 stop = record.row
                 break
             if action == "Skip":
@@ -95,7 +95,7 @@ class BadRecordHandler:
         if self.policy.show_content:
             names = [name for name in ("key", "value") if name in batch.schema.names]
             content = {name: _text(batch.column(name)[record.row].as_py()) for name in names}
-        message = record.message[:LONGEST_SHOWN]
+        message = record.shown(content=self.policy.show_content)[:LONGEST_SHOWN]
         return ShownRecord(offset, action, record.stage, record.reason, message, **content)
 
     def _action(self, record: BadRecord, offset: int) -> RecordErrors:
