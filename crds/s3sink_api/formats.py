@@ -99,6 +99,8 @@ class InputTraits:
     """Whether one must be set, in either of these ways."""
     json_schema: bool = False
     """Whether `validate` and `times` may be set."""
+    messages: bool = False
+    """Whether a schema may have several messages, so that a record names its own."""
     typed: bool = False
     """Whether records bring the types of their fields along: nothing is inferred, and no column becomes text."""
 
@@ -116,6 +118,7 @@ INPUT_FORMATS: Mapping[InputFormat, InputTraits] = MappingProxyType(
             inline_schema="Protobuf",
             schema_read_by_job=True,
             needs_schema=True,
+            messages=True,
             typed=True,
         ),
         "JsonSchema": InputTraits(

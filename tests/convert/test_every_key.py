@@ -90,6 +90,15 @@ def test_every_key_is_reported_once_and_the_manifest_is_valid(system: str, data:
     parse(sink.manifest)
 
 
+def test_the_locale_of_weeks_is_reported_with_the_pattern_if_it_is_not_set() -> None:
+    partitioner = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner"
+    config = {"connector.class": CLASSES["confluent"], "topics": "t", "partitioner.class": partitioner}
+    (sink,) = convert(_json({**config, "path.format": "xx/ww"}), "input").sinks
+    texts = {entry.key: entry.text for entry in sink.report.entries}
+    assert texts.keys() == {*config, "path.format"}
+    assert "locale: en-GB" in texts["path.format"]
+
+
 names = st.sampled_from(
     ["a", "`a.b`", "_key", "_key.f", "_header.h", "_topic", "_partition", "_date.`yyyy/MM`", "_date.x"]
 )

@@ -86,19 +86,24 @@ def _time(draft: Draft, name: str) -> dict[str, Any] | None:
     except ValueError as error:
         draft.lost("path.format", f"the pattern {error}; set spec.layout.partitionBy yourself")
         return None
+    weeks = re.search(r"[Ywe]", re.sub(r"'[^']*'", "", item["format"])) is not None
     if name not in _FIXED and draft.has("path.format"):
         changed = item["format"] != pattern
         text = f"a Time item with {item['format']}"
-        draft.exact("path.format", f"{text}: Joda's YYYY is the year, yyyy here" if changed else text)
+        text += ": Joda's YYYY is the year, yyyy here" if changed else ""
+        text += f"; locale: {_ISO_WEEKS} for weeks as ISO's" if weeks and not draft.has("locale") else ""
+        draft.exact("path.format", text)
     zone = draft.text("timezone")
     if zone:
         item["timezone"] = zone
         draft.exact("timezone", f"timezone: {zone} of the Time item")
         draft.origins["layout.partitionBy"] = "timezone"
     locale = draft.text("locale")
-    if re.search(r"[Ywe]", re.sub(r"'[^']*'", "", item["format"])):
+    if weeks:
         item["locale"] = _ISO_WEEKS
-        draft.different("locale", f"locale: {_ISO_WEEKS} of the Time item, whose weeks are ISO's, as Joda's always are")
+        if draft.has("locale"):
+            text = f"locale: {_ISO_WEEKS} of the Time item, whose weeks are ISO's, as Joda's always are"
+            draft.different("locale", text)
     elif locale:
         item["locale"] = locale
         draft.exact("locale", f"locale: {locale} of the Time item")

@@ -63,8 +63,9 @@ class PartDecoding(NamedTuple):
 
     @property
     def messages_in_headers(self) -> bool:
-        """Whether headers may name Protobuf messages: only Apicurio's serializers write them."""
-        return self.format == "Protobuf" and self.in_headers and self.schemas.registry_kind == "Apicurio"
+        """Whether headers may name messages: only Apicurio's serializers write them."""
+        has_messages = INPUT_FORMATS[self.format].messages
+        return has_messages and self.in_headers and self.schemas.registry_kind == "Apicurio"
 
     @property
     def frame_shows(self) -> bool:
