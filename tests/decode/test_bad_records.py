@@ -72,7 +72,10 @@ def test_the_first_fault_of_a_record_counts() -> None:
     bad.add(Stage.SHAPE, {2: Fault("Later", "later"), 1: Fault("First", "first")})
     bad.add(Stage.LAYOUT, {1: Fault("Second", "second")})
 
-    assert list(bad) == [BadRecord(1, Stage.SHAPE, "First", "first"), BadRecord(2, Stage.SHAPE, "Later", "later")]
+    assert list(bad) == [
+        BadRecord(1, Stage.SHAPE, "First", "first", "first"),
+        BadRecord(2, Stage.SHAPE, "Later", "later", "later"),
+    ]
     assert (len(bad), 0 in bad, 1 in bad) == (2, False, True)
     assert bad.good_rows().to_pylist() == [True, False, False]
 

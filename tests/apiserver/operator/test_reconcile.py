@@ -196,7 +196,7 @@ def test_a_refused_spec_names_every_mistake(namespace: SinkNamespace, operator: 
     namespace.apply(sink(transform={"where": "now() > a", "select": ["upper(a)"]}))
     message = namespace.until_reason("orders", "Accepted", "InvalidSpec")
     assert "spec.transform.where: 'now()' at position 1 is not allowed" in message
-    assert "spec.transform.select[0]: 'upper(a)' needs a name" in message
+    assert "spec.transform.select[0]: 'upper(a)' at position 1 needs a name" in message
     assert not namespace.get("deployment", "orders-s3sink")
     namespace.apply(sink())
     namespace.deployment()
