@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.conftest import MakeSink
-from tests.crash.harness import BATCH_OBJECTS, COMPLETE, CREATE, PART, SWAP
+from tests.crash.harness import BATCH_OBJECTS, COMPLETE, PART, SWAP
 from tests.crash.processes import kill
 from tests.crash.records import TYPED
 from tools.parts.proxy import Call, Refuse
@@ -21,7 +21,6 @@ def test_killed_drivers_and_workers_lose_no_record_with_its_id_in_a_header(
 ) -> None:
     sink = make_sink(format="Parquet", input=input, registry=registry, in_headers=True)
     sink.produce()
-    sink.crash(CREATE)
     sink.crash(PART, skip=BATCH_OBJECTS // 2, whole=False)
     assert sink.reader.lines() == []
     sink.produce()
